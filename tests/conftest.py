@@ -35,11 +35,11 @@ os.environ.setdefault(
 OWN_JAVA: Final = frozenset(
     {
         "test_spark_distributed_jobs.py::test_jobs_on_spark_connect",
-        "test_spark_setup.py::test_configure_in_a_process_that_runs_spark_already_says_to_attach",
+        "test_spark_setup.py::test_configure_with_running_spark_suggests_attach",
         "test_spark_setup.py::test_spark_connect",
         "test_spark_setup.py::test_spark_sql_shell",
         "test_spark_setup.py::test_stream_through_spark_connect",
-        "test_spark_setup.py::test_the_same_sources_give_the_same_jar",
+        "test_spark_setup.py::test_jar_build_is_reproducible",
     }
 )
 """Tests under tests/spark that do not use the shared session and take long: they may run concurrently with the

@@ -16,7 +16,7 @@ import tableformat as tf
 _ROUNDS = 50
 
 
-def test_append_of_one_message(benchmark: Any, tmp_path: Path) -> None:
+def test_append_of_one_message_latency(benchmark: Any, tmp_path: Path) -> None:
     table = new_table(tmp_path)
     rows = rows_of_messages(some_messages(1, seed=5), seed=5)
     timings = race(benchmark, {"append of 15 rows": Contender(lambda _: table.append(rows))}, rounds=_ROUNDS)
@@ -25,7 +25,7 @@ def test_append_of_one_message(benchmark: Any, tmp_path: Path) -> None:
     assert table.scan().count() == _ROUNDS * len(rows)
 
 
-def test_delete_beside_retained_snapshots(benchmark: Any, tmp_path: Path) -> None:
+def test_delete_latency_with_many_retained_snapshots(benchmark: Any, tmp_path: Path) -> None:
     """The metadata file of each commit has all snapshots, and the log of them. Those of the long histories are the
     first one, over again."""
     contenders = {

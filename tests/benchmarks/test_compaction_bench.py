@@ -51,7 +51,7 @@ def scattered(
     return table
 
 
-def test_compaction_against_read_sort_write(scattered: tf.Table, benchmark: Any, tmp_path: Path) -> None:
+def test_compaction_compared_with_read_sort_write(scattered: tf.Table, benchmark: Any, tmp_path: Path) -> None:
     """At least 0.8 of the throughput of pyarrow on the same rows."""
     files = data_files(scattered)
     paths = [local_path(data) for data in files]
@@ -83,7 +83,7 @@ def test_compaction_against_read_sort_write(scattered: tf.Table, benchmark: Any,
 
 
 @pytest.mark.parametrize("scattered", ["overlapping"], indirect=True)
-def test_memory_of_a_compaction(scattered: tf.Table) -> None:
+def test_compaction_peak_memory(scattered: tf.Table) -> None:
     """`tableformat.write.memory-bytes` bounds Arrow's memory, regardless of the number of rows."""
     heading(f"peak memory of a compaction, {_MEMORY_BYTES:,} bytes allowed")
     home = Path(scattered.location.removeprefix("file://")).parents[1]

@@ -58,7 +58,7 @@ def test_conversion_of_a_thousand_prefix_deletes(
     assert table.scan().count() == 9_000_000 - result.deleted_row_count
 
 
-def test_conversion_in_slices(base: NineMillionRows, benchmark: Any, tmp_path: Path) -> None:
+def test_conversion_with_one_commit_per_data_file(base: NineMillionRows, benchmark: Any, tmp_path: Path) -> None:
     """MT-14: a commit for each data file costs the commits; no data file is read twice."""
     homes = iter(tmp_path / str(number) for number in range(1_000))
 
@@ -140,7 +140,7 @@ def test_conversion_of_prefix_and_equality_deletes(
 
 @pytest.mark.parametrize("format_version", [2, 3], ids="v{}".format)
 @pytest.mark.parametrize(("partner", "file_count"), [("zz-nobody", 0), ("heavy-100k", 1)])
-def test_files_that_bounds_clear_are_not_opened(
+def test_conversion_does_not_open_files_excluded_by_bounds(
     base: NineMillionRows,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,

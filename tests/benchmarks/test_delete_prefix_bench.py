@@ -56,7 +56,7 @@ def test_delete_prefix_of_ten_thousand_to_a_million_rows(
 
 @pytest.mark.parametrize("partner", HEAVY_PARTNERS)
 @pytest.mark.parametrize("mode", ["range", "scan"])
-def test_bytes_of_a_prefix_delete(
+def test_prefix_delete_file_size(
     base: NineMillionRows, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, partner: str, mode: str
 ) -> None:
     """A range delete opens no data file, regardless of the rows that it covers; its delete file and its commit are
@@ -90,7 +90,7 @@ def test_bytes_of_a_prefix_delete(
         assert commit_bytes <= _COMMIT_BYTES_MAX
 
 
-def test_the_same_deletes_in_ducklake(base: NineMillionRows, tmp_path: Path) -> None:
+def test_delete_prefix_compared_with_ducklake(base: NineMillionRows, tmp_path: Path) -> None:
     """For orientation: DuckLake finds the rows and writes their positions. Each delete runs once."""
     python = ducklake_python()
     if python is None:

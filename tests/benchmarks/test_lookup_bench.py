@@ -77,7 +77,7 @@ def _spread(tmp_path: Path, **properties: str) -> tf.Table:
 
 
 @pytest.mark.parametrize("rate", ["0.01", "0.0005"])
-def test_get_where_bounds_say_nothing(
+def test_get_with_bloom_filters_if_bounds_exclude_no_file(
     benchmark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, rate: str
 ) -> None:
     """FM-27."""
@@ -105,7 +105,7 @@ def test_get_where_bounds_say_nothing(
     against_target("get, p50 of the process's time", timings["get"].cpu * 1000, 5, "ms")
 
 
-def test_get_many_against_a_scan_of_the_key_columns(benchmark: Any, table: tf.Table) -> None:
+def test_get_many_compared_with_key_column_scan(benchmark: Any, table: tf.Table) -> None:
     chosen = np.random.default_rng(7).choice(_FILES * _ROWS_EACH, _KEYS, replace=False)
     keys = pa.table({"id": [f"partner-{file:05}" for file in chosen // _ROWS_EACH], "n": chosen % _ROWS_EACH})
     found = int((chosen // _ROWS_EACH != 500).sum())

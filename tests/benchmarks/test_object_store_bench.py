@@ -69,7 +69,7 @@ def messages(first: int, count: int, seed: int) -> pa.Table:
 
 
 @pytest.mark.parametrize("verb", ["replace", "upsert"])
-def test_small_files_at_a_distance(store: str, tmp_path: Path, verb: str) -> None:
+def test_scan_of_small_files_with_network_latency(store: str, tmp_path: Path, verb: str) -> None:
     with FaultProxy(store).running() as proxy:
         options = {
             "s3.endpoint": proxy.address,
@@ -109,7 +109,7 @@ def test_small_files_at_a_distance(store: str, tmp_path: Path, verb: str) -> Non
         print(f"  scan / pyarrow {figures['scan'][0] / figures['pyarrow'][0]:.2f}")
 
 
-def test_commits_at_a_distance(store: str, tmp_path: Path) -> None:
+def test_commits_with_network_latency(store: str, tmp_path: Path) -> None:
     """Data file, delete file, two manifests, list and metadata file of a replacement."""
     with FaultProxy(store).running() as proxy:
         options = {

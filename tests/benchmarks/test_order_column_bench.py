@@ -48,7 +48,9 @@ def new_table(directory: Path, file_count: int, **properties: str) -> tf.Table:
 
 
 @pytest.mark.parametrize(("message_count", "file_count"), [(100, 1), (100, 20), (10_000, 20)])
-def test_order_column_against_blind_writes(benchmark: Any, tmp_path: Path, message_count: int, file_count: int) -> None:
+def test_order_column_writes_compared_with_blind_writes(
+    benchmark: Any, tmp_path: Path, message_count: int, file_count: int
+) -> None:
     tables = {
         "blind": new_table(tmp_path / "blind", file_count, **FILTER),
         "with an order column": new_table(

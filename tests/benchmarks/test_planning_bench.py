@@ -141,7 +141,7 @@ def test_planning_of_ten_thousand_files_with_a_thousand_prefix_deletes(benchmark
 
 
 @pytest.mark.parametrize("file_count", [100_000, 1_000_000])
-def test_plans_of_very_many_files_in_processes_of_their_own(benchmark: Any, tmp_path: Path, file_count: int) -> None:
+def test_planning_of_many_files_in_a_new_process(benchmark: Any, tmp_path: Path, file_count: int) -> None:
     """Manifests clustered by key; nothing of an earlier plan is in memory, but what the cache directory holds."""
     lake = tmp_path / "lake"
     table_of_many_files(lake, file_count)
@@ -173,7 +173,7 @@ def test_plans_of_very_many_files_in_processes_of_their_own(benchmark: Any, tmp_
 
 
 @pytest.mark.parametrize("key_count", [1, 100])
-def test_plans_of_very_many_files_with_few_equality_deletes(benchmark: Any, tmp_path: Path, key_count: int) -> None:
+def test_planning_of_many_files_with_few_equality_deletes(benchmark: Any, tmp_path: Path, key_count: int) -> None:
     """Ten delete files of one key, each in one data file, or of 100 keys, which may be in any data file by their
     bounds."""
     table = table_of_many_files(tmp_path, _VERY_MANY)

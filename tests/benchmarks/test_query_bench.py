@@ -22,7 +22,7 @@ _COMMITS = 100
 _TABLES = 50
 
 
-def test_sums_again_of_a_clean_table_of_deletes_and_of_upkeep(
+def test_repeated_sums_on_clean_deleted_and_maintained_tables(
     benchmark: Any, tmp_path: Path, base: NineMillionRows
 ) -> None:
     rows = base.table.scan(limit=_ROWS).to_arrow()

@@ -70,7 +70,7 @@ CASES: dict[str, tf.RangePartitions] = {
 
 
 @pytest.mark.parametrize("case", CASES)
-def test_append_against_one_without_range_partitions(case: str, catalog: tf.Catalog, benchmark: Any) -> None:
+def test_append_compared_with_table_without_range_partitions(case: str, catalog: tf.Catalog, benchmark: Any) -> None:
     ranges = CASES[case]
     names = ["region"] if list(ranges.on) == ["region"] else []
     keyed: dict[str, Any] = {"key": ["id"], "partition_by": names}
@@ -90,7 +90,7 @@ def test_append_against_one_without_range_partitions(case: str, catalog: tf.Cata
     against_target("with against without, CPU time", timings["with"].cpu / timings["without"].cpu, 1.05)
 
 
-def test_append_from_spark_against_one_without_range_partitions(tmp_path: Path) -> None:
+def test_spark_append_compared_with_table_without_range_partitions(tmp_path: Path) -> None:
     """Both contenders read the rows from Parquet each time, in key order."""
     warehouse, source = tmp_path / "warehouse", tmp_path / "rows.parquet"
     pq.write_table(some_rows(), source)

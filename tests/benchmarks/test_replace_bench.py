@@ -19,7 +19,7 @@ MESSAGES = 1_000
 _ROUNDS = 15
 
 
-def test_replace_of_a_thousand_messages_against_writing_their_rows(
+def test_replace_of_1000_messages_compared_with_parquet_write(
     base: NineMillionRows, benchmark: Any, tmp_path: Path
 ) -> None:
     table = base.copy(tmp_path / "lake")
@@ -56,7 +56,7 @@ def test_replace_of_a_thousand_messages_against_writing_their_rows(
         against_target("replace against DuckLake", ours.wall / ducklake.wall, 1.0)
 
 
-def test_replace_reads_nothing_of_the_table(
+def test_replace_does_not_read_table_data(
     base: NineMillionRows, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     table = base.copy(tmp_path)

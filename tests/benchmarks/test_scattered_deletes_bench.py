@@ -73,7 +73,7 @@ def test_scans_after_scattered_replacements(benchmark: Any, tmp_path: Path, comm
 
 
 @pytest.mark.parametrize("commits", STOPS)
-def test_verbs_after_scattered_upserts(benchmark: Any, tmp_path: Path, commits: int) -> None:
+def test_operations_after_scattered_upserts(benchmark: Any, tmp_path: Path, commits: int) -> None:
     """Nearly all later equality deletes apply to every file (decision 44)."""
     table = replaced_table(tmp_path / "lake", commits, by_key=True)
     paths = [local_path(path) for path in table.inspect.data_files().column("file_path").to_pylist()]

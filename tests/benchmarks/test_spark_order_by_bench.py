@@ -26,7 +26,7 @@ COLUMNS = pa.schema(
 
 
 @pytest.mark.parametrize(("message_count", "rounds"), [(100, 21), (66_667, 11)])
-def test_order_by_against_none(tmp_path: Path, message_count: int, rounds: int) -> None:
+def test_replace_prefix_with_and_without_order_by(tmp_path: Path, message_count: int, rounds: int) -> None:
     """Two tasks; each has whole messages, as the partitions of a topic do."""
     warehouse = tmp_path / "warehouse"
     catalog = tf.open_catalog(str(warehouse))

@@ -16,8 +16,8 @@ import pyarrow.parquet as pq
 import pytest
 from measuring import heading, show
 from spark_measuring import CATALOG, spark_session
+from table_with_upkeep import Look, look_at, show_looks
 from test_upkeep_bench import KEY, MESSAGES, REPLACED, ROWS_EACH, growth, messages
-from upkept_table import Look, look_at, show_looks
 
 import tableformat as tf
 from tableformat.maintenance.upkeep.ledger import Ledger
@@ -38,7 +38,7 @@ def pieces(count: int) -> Iterator[int]:
 
 
 @pytest.mark.parametrize("mode", ["writer", "background", "off"])
-def test_a_table_that_a_stream_replaces_messages_of(tmp_path: Path, mode: str) -> None:
+def test_upkeep_during_a_long_replacing_stream(tmp_path: Path, mode: str) -> None:
     warehouse, source = tmp_path / "lake", tmp_path / "source"
     source.mkdir()
     catalog = tf.open_catalog(str(warehouse))

@@ -24,7 +24,7 @@ _UNSORTED_KEY = ("name", "qty")
 """Columns by which the rows are not sorted."""
 
 
-def test_append_against_parquet(tmp_path: Path) -> None:
+def test_append_compared_with_parquet_write(tmp_path: Path) -> None:
     """All contenders read the rows from Parquet files each time."""
     base = wide_rows(benchmark_directory(tmp_path))
     warehouse = tmp_path / "warehouse"

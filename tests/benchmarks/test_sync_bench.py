@@ -18,7 +18,7 @@ SCHEMA = pa.schema([pa.field("id", pa.int64(), nullable=False), ("value", pa.flo
 
 
 @pytest.mark.parametrize(("row_count", "rounds"), [(1_000, 60), (5_000_000, 7)])
-def test_append_that_waits_for_the_disk(benchmark: Any, tmp_path: Path, row_count: int, rounds: int) -> None:
+def test_append_with_and_without_disk_sync(benchmark: Any, tmp_path: Path, row_count: int, rounds: int) -> None:
     catalog = tf.open_catalog(str(tmp_path / "lake"))
     catalog.create_namespace("db")
     rows = pa.table({"id": np.arange(row_count), "value": np.random.default_rng(0).random(row_count)}, schema=SCHEMA)

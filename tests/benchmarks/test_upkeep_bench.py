@@ -16,7 +16,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 from measuring import against_target, heading, show
-from upkept_table import Look, look_at, show_looks
+from table_with_upkeep import Look, look_at, show_looks
 
 import tableformat as tf
 from tableformat.maintenance.upkeep.ledger import Ledger
@@ -57,7 +57,7 @@ def _upserted(table: tf.Table, rows: pa.Table) -> tf.CommitResult:
 
 @pytest.mark.parametrize("mode", ["writer", "background"])
 @pytest.mark.parametrize("change", [_replaced, _upserted])
-def test_a_table_that_is_written_to_for_long(
+def test_upkeep_during_a_long_write_history(
     tmp_path: Path, mode: str, change: Callable[[tf.Table, pa.Table], tf.CommitResult]
 ) -> None:
     catalog = tf.open_catalog(str(tmp_path / "lake"))

@@ -69,7 +69,7 @@ def names_of(schema: Schema) -> list[str]:
     return [field.name for field in schema.fields]
 
 
-def test_the_corpus_is_there_and_covers_every_rule() -> None:
+def test_corpus_covers_every_rule() -> None:
     """DA-1 to DA-11, RD-1 to RD-14 and the rules of range partitions each have a case."""
     assert len(CASES) >= 45, "titles are unique within a file, and none was lost"
     assert sum(len(json.loads(path.read_text())) for path in FILES) == len(CASES)
@@ -78,13 +78,13 @@ def test_the_corpus_is_there_and_covers_every_rule() -> None:
 
 
 @pytest.mark.parametrize("name", READABLE)
-def test_rows_are_the_expected_ones_through_every_door(name: str, catalog: tf.Catalog) -> None:
+def test_all_readers_return_the_expected_rows(name: str, catalog: tf.Catalog) -> None:
     check_rows(name, catalog)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", every(6, READABLE, 1))
-def test_rows_are_the_same_where_no_entry_carries_spans(
+def test_rows_are_equal_without_spans_in_manifest_entries(
     name: str, catalog: tf.Catalog, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """RD-13: manifest entries may also lack the spans of small range delete files."""
@@ -94,7 +94,7 @@ def test_rows_are_the_same_where_no_entry_carries_spans(
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", every(6, READABLE, 3))
-def test_rows_are_the_same_where_entries_carry_packed_spans(
+def test_rows_are_equal_with_packed_spans_in_manifest_entries(
     name: str, catalog: tf.Catalog, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """RD-13: manifest entries may carry spans in the form for many spans."""
@@ -126,7 +126,7 @@ def check_rows(name: str, catalog: tf.Catalog) -> None:
 
 
 @pytest.mark.parametrize("name", [name for name, case in CASES.items() if "partitions" in case])
-def test_range_partitions_are_listed_through_every_door(name: str, catalog: tf.Catalog) -> None:
+def test_range_partitions_are_listed_in_python_and_duckdb(name: str, catalog: tf.Catalog) -> None:
     """RP-14, RP-27: in Python and in DuckDB."""
     table = build_with_errors(catalog, CASES[name]).table
     columns = ["partition", "state", "record_count"]
@@ -139,7 +139,7 @@ def test_range_partitions_are_listed_through_every_door(name: str, catalog: tf.C
 
 
 @pytest.mark.parametrize("name", [name for name, case in CASES.items() if "changes" in case])
-def test_the_change_feed_tells_drops_as_it_is_asked(name: str, catalog: tf.Catalog) -> None:
+def test_change_feed_reports_drops_as_requested(name: str, catalog: tf.Catalog) -> None:
     """RP-25."""
     case = CASES[name]
     table = build_with_errors(catalog, case).table
@@ -214,7 +214,7 @@ def test_changes_rebuild_every_snapshot_before_and_after_maintenance(name: str, 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", every(6, READABLE, 2))
-def test_data_files_that_deletes_reach_are_those_that_the_deletes_apply_to(name: str, catalog: tf.Catalog) -> None:
+def test_reached_data_files_agree_with_applicable_deletes(name: str, catalog: tf.Catalog) -> None:
     """DA-1 to DA-4, RD-2, RD-3: computed for all data files at once, with each delete file and with all of them."""
     table = build(catalog, CASES[name]).table
     data_files = [file for file in live_files(table) if not isinstance(file, DeleteFile)]
@@ -226,7 +226,7 @@ def test_data_files_that_deletes_reach_are_those_that_the_deletes_apply_to(name:
 
 
 @pytest.mark.parametrize("name", UNREADABLE)
-def test_what_cannot_be_read_is_an_error_that_names_it(
+def test_unreadable_delete_file_raises_error_with_its_name(
     name: str, catalog: tf.Catalog, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """DA-8: an unreadable delete file must not be treated as empty."""
@@ -257,7 +257,7 @@ MODELLED = [
 
 
 @pytest.mark.parametrize("name", MODELLED)
-def test_the_model_table_agrees(name: str) -> None:
+def test_model_table_returns_the_expected_rows(name: str) -> None:
     case = CASES[name]
     schema = schema_from_json(case["schema"], case.get("required", ()))
     model, snapshots = run_model(case, schema)

@@ -36,7 +36,7 @@ def test_changes_rebuild_every_snapshot(foreign: ForeignTable) -> None:
 
 
 @each_of(EVERY_TABLE)
-def test_rows_are_those_of_the_reference_reader(foreign: ForeignTable) -> None:
+def test_rows_match_the_reference_reader(foreign: ForeignTable) -> None:
     table = foreign.open()
     expected = foreign.rows(table.iceberg.schema())
     assert_rows(table.scan().to_arrow(), expected, foreign.expected["columns"])
@@ -44,7 +44,7 @@ def test_rows_are_those_of_the_reference_reader(foreign: ForeignTable) -> None:
 
 
 @each_of(EVERY_TABLE, "delete_files")
-def test_delete_files_of_the_plan_are_the_live_ones(foreign: ForeignTable) -> None:
+def test_plan_contains_only_live_delete_files(foreign: ForeignTable) -> None:
     plan = foreign.open().scan().plan()
     found = {(delete.record_count, delete.equality_ids or ()) for delete in plan.delete_files}
     live = {(each["record_count"], tuple(each["equality_ids"] or ())) for each in foreign.expected["delete_files"]}
@@ -73,7 +73,7 @@ def test_filters_and_entry_points_agree_with_the_reference_rows(foreign: Foreign
 
 
 @each_of(WRITTEN_HERE)
-def test_every_snapshot_has_the_rows_of_the_reference_reader(foreign: ForeignTable) -> None:
+def test_every_snapshot_matches_the_reference_reader(foreign: ForeignTable) -> None:
     """With the columns at the time of the snapshot, on branches too."""
     table = foreign.open()
     snapshots = foreign.expected["snapshots"]
@@ -86,7 +86,7 @@ def test_every_snapshot_has_the_rows_of_the_reference_reader(foreign: ForeignTab
 
 
 @each_of(WRITTEN_HERE)
-def test_branches_and_tags_have_the_rows_of_their_snapshots(foreign: ForeignTable) -> None:
+def test_branches_and_tags_return_rows_of_their_snapshots(foreign: ForeignTable) -> None:
     table = foreign.open()
     assert {name: ref.snapshot_id for name, ref in table.metadata.refs.items()} == foreign.expected["refs"]
     by_id = {each["snapshot_id"]: each for each in foreign.expected["snapshots"]}
@@ -97,7 +97,7 @@ def test_branches_and_tags_have_the_rows_of_their_snapshots(foreign: ForeignTabl
 
 
 @each_of(WRITTEN_HERE)
-def test_a_filter_by_each_value_of_a_column_finds_its_rows(foreign: ForeignTable) -> None:
+def test_filter_by_each_column_value_finds_its_rows(foreign: ForeignTable) -> None:
     """Filters do not skip files that lack a column, or have it under another name or as a narrower type."""
     table = foreign.open()
     rows = foreign.rows(table.iceberg.schema())

@@ -70,7 +70,7 @@ def test_minimal_reader_reads_the_rows_of_the_corpus(name: str, catalog: tf.Cata
 
 
 @pytest.mark.parametrize("name", UNREADABLE)
-def test_minimal_reader_refuses_what_cannot_be_read(name: str, catalog: tf.Catalog) -> None:
+def test_minimal_reader_rejects_unreadable_deletes(name: str, catalog: tf.Catalog) -> None:
     """DA-8: rows are never returned without applying their deletes."""
     case = CASES[name]
     built = build(catalog, case)
@@ -78,7 +78,7 @@ def test_minimal_reader_refuses_what_cannot_be_read(name: str, catalog: tf.Catal
         read_table(built.table.iceberg.metadata_location)
 
 
-def test_minimal_reader_reads_converted_and_compacted_tables_alike(catalog: tf.Catalog) -> None:
+def test_minimal_reader_agrees_after_conversion_and_compaction(catalog: tf.Catalog) -> None:
     """MT-13, MT-43: another implementation reads the same rows before and after."""
     built = build(
         catalog,
@@ -105,7 +105,7 @@ def test_minimal_reader_reads_converted_and_compacted_tables_alike(catalog: tf.C
     assert not [file for file in live_files(built.table) if isinstance(file, DeleteFile)]
 
 
-def test_minimal_reader_owes_nothing_to_the_library() -> None:
+def test_minimal_reader_does_not_import_the_library() -> None:
     """It was written only from the page and the Iceberg specification."""
     imported = {
         name
@@ -116,7 +116,7 @@ def test_minimal_reader_owes_nothing_to_the_library() -> None:
     assert not [name for name in imported if str(name).startswith(("tableformat", "pyiceberg", "spark_ext"))]
 
 
-def test_page_has_ten_steps_and_the_reader_follows_them() -> None:
+def test_minimal_reader_implements_the_ten_documented_steps() -> None:
     steps = [int(number) for number in re.findall(r"(?m)^## (\d+)\. ", PAGE.read_text())]
     assert steps == list(range(1, 11))
     sections = re.findall(r"(?m)^# -- ([\d and]+)\. ", READER.read_text())

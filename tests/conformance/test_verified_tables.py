@@ -41,7 +41,7 @@ NAMED_TWICE = {
 
 
 @pytest.mark.parametrize("name", every(4, READABLE))
-def test_tables_of_the_corpus_are_clean(name: str, catalog: tf.Catalog) -> None:
+def test_corpus_tables_verify_without_findings(name: str, catalog: tf.Catalog) -> None:
     """Also after each maintenance job."""
     wrong = {FindingKind.DUPLICATE_FILE} if name in NAMED_TWICE else set()
     built = build(catalog, CASES[name])
@@ -55,7 +55,7 @@ def test_tables_of_the_corpus_are_clean(name: str, catalog: tf.Catalog) -> None:
 
 
 @pytest.mark.parametrize("name", UNREADABLE)
-def test_what_makes_a_read_fail_is_an_error(name: str, catalog: tf.Catalog) -> None:
+def test_verify_reports_damage_that_makes_reads_fail(name: str, catalog: tf.Catalog) -> None:
     built = build(catalog, CASES[name])
     found = built.table.verify(deep=True)
     assert not found.is_clean
@@ -63,7 +63,7 @@ def test_what_makes_a_read_fail_is_an_error(name: str, catalog: tf.Catalog) -> N
 
 
 @each_of(EVERY_TABLE)
-def test_tables_of_other_writers_are_clean(foreign: ForeignTable) -> None:
+def test_foreign_tables_verify_without_findings(foreign: ForeignTable) -> None:
     """Format versions 1 to 3; their Parquet files have checksums."""
     found = foreign.open().verify(deep=True)
     lost = [each for each in found.findings if each.file.endswith(LOST)]

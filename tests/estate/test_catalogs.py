@@ -91,7 +91,7 @@ WRITTEN = [
 
 
 @pytest.mark.parametrize(("kind", "version"), WRITTEN)
-def test_every_verb_and_every_job(
+def test_all_operations_and_jobs_agree_with_a_lake(
     opened: Callable[[str], tf.Catalog], tmp_path: Path, matrix: Matrix, kind: str, version: str
 ) -> None:
     """LK-11: each step leaves the rows that it leaves on a lake, and an error of one is an error of both."""
@@ -136,7 +136,7 @@ def test_every_verb_and_every_job(
 
 
 @pytest.mark.parametrize("kind", ["rest", "lake on PostgreSQL", "glue", "sql", "hive"])
-def test_two_tables_change_together_or_are_refused(opened: Callable[[str], tf.Catalog], kind: str) -> None:
+def test_two_table_transaction_commits_or_is_unsupported(opened: Callable[[str], tf.Catalog], kind: str) -> None:
     """LK-36, LK-37."""
     catalog = opened(kind)
     columns = pa.schema([pa.field("id", pa.int64(), nullable=False)])
@@ -162,7 +162,7 @@ def test_two_tables_change_together_or_are_refused(opened: Callable[[str], tf.Ca
 
 
 @pytest.mark.parametrize("version", ["2", "3"])
-def test_the_server_decides_who_was_first(opened: Callable[[str], tf.Catalog], version: str) -> None:
+def test_concurrent_commit_by_another_client(opened: Callable[[str], tf.Catalog], version: str) -> None:
     """LK-11: another client commits between what one reads and what it sends. Blind writes are sent again, what was
     read is read again, jobs plan again, and what cannot be both is a conflict."""
     one, two = opened("rest"), opened("rest")
@@ -200,7 +200,7 @@ def losing(catalog: tf.Catalog, other: Callable[[], Any]) -> None:
     catalog.iceberg.commit_table = commit_table  # type: ignore[method-assign]
 
 
-def test_a_token_and_credentials_come_from_the_server(
+def test_client_uses_location_and_credentials_of_the_server(
     rest: dict[str, str], files: dict[str, str], opened: Callable[[str], tf.Catalog]
 ) -> None:
     """LK-11: the client has neither the location of the files nor the credentials for them."""
@@ -217,7 +217,7 @@ def test_a_token_and_credentials_come_from_the_server(
     catalog.drop_table("db.vended", purge=True)
 
 
-def test_every_verb_and_job_of_the_library_is_a_step() -> None:
+def test_every_operation_and_job_is_run() -> None:
     """LK-11: operations that are not run here are not listed as working."""
     jobs = {name for name in vars(Maintenance) if not name.startswith("_")} - {"iceberg", "branch"}
     assert jobs - set(STEPS) == {"plan_compaction", "repair", "upkeep_metrics", "wait_for_upkeep"}
@@ -225,7 +225,7 @@ def test_every_verb_and_job_of_the_library_is_a_step() -> None:
     assert verbs - set(STEPS) == {"replace_partition"}, "which needs range partitions"
 
 
-def test_errors_of_a_server_that_went_away(files: dict[str, str], tmp_path: Path) -> None:
+def test_unavailable_rest_server_raises_storage_error(files: dict[str, str], tmp_path: Path) -> None:
     """LK-11: a StorageError, which is an OSError, as for every unavailable store."""
     with rest_server(tmp_path, files, warehouse=f"s3://{BUCKET}/away") as client:
         catalog = tf.open_catalog("rest", **client)
@@ -236,7 +236,7 @@ def test_errors_of_a_server_that_went_away(files: dict[str, str], tmp_path: Path
         tf.open_catalog("rest", **client)
 
 
-def test_errors_of_a_metastore_that_went_away(tmp_path: Path) -> None:
+def test_unavailable_hive_metastore_raises_storage_error(tmp_path: Path) -> None:
     """LK-11: also for Hive, whose client raises errors that are not an OSError."""
     with hive_metastore(tmp_path) as options:
         catalog = tf.open_catalog("hive", **options)
@@ -245,7 +245,7 @@ def test_errors_of_a_metastore_that_went_away(tmp_path: Path) -> None:
         catalog.load_table("db.away")
 
 
-def test_views_of_a_rest_service(rest: dict[str, str]) -> None:
+def test_views_in_a_rest_catalog(rest: dict[str, str]) -> None:
     """SQ-26, SQ-27: the service keeps them, and both kinds of names are one."""
     with tf.open_catalog("views", **rest) as catalog:
         catalog.create_namespace("views")

@@ -103,7 +103,7 @@ def lake_options(lake: Path) -> dict[str, str]:
     }
 
 
-def test_jobs_and_readers_beside_the_stream(flink: Flink, estate: Estate) -> None:
+def test_jobs_and_readers_concurrent_with_flink_stream(flink: Flink, estate: Estate) -> None:
     """LK-12: at every snapshot each reader returns the rows of the stream at that time, and Flink continues after each
     job."""
     estate.catalog.create_namespace("db")
@@ -120,7 +120,7 @@ def test_jobs_and_readers_beside_the_stream(flink: Flink, estate: Estate) -> Non
         for name, table in tables.items():
             for kind, run in JOBS.items():
                 if kind == "expire_snapshots" and TABLES[name][0] == "3":
-                    continue  # `test_expiry_of_a_table_of_version_3_stops_flink`
+                    continue  # `test_expiry_of_v3_table_stops_flink`
                 before = read_by_all(estate, table.refresh())
                 run(table)
                 assert read_by_all(estate, table.refresh()) >= before, f"{kind} of {name} took the stream back"
@@ -138,7 +138,7 @@ def test_jobs_and_readers_beside_the_stream(flink: Flink, estate: Estate) -> Non
         assert table.verify(deep=True).errors == ()
 
 
-def test_a_job_is_restored_after_compaction_and_expiry(flink: Flink, tmp_path: Path) -> None:
+def test_flink_job_is_restored_after_compaction_and_expiry(flink: Flink, tmp_path: Path) -> None:
     """LK-12: the snapshot that Flink searches for has expired, and the files that it would commit again are gone."""
     lake = tmp_path / "lake"
     settings = {
@@ -167,7 +167,7 @@ def test_a_job_is_restored_after_compaction_and_expiry(flink: Flink, tmp_path: P
         assert rows == state_at(clock_of(rows))
 
 
-def test_expiry_of_a_table_of_version_3_stops_flink(flink: Flink, tmp_path: Path) -> None:
+def test_expiry_of_v3_table_stops_flink(flink: Flink, tmp_path: Path) -> None:
     """LK-13: a bug of Iceberg 1.11. If this test fails, remove the warning, and expire snapshots of all tables in the
     other test."""
     with tf.open_catalog(str(tmp_path / "lake")) as catalog:

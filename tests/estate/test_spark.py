@@ -116,7 +116,7 @@ KINDS = [
 
 
 @pytest.mark.parametrize(("kind", "version"), KINDS)
-def test_statements_and_procedures(
+def test_spark_statements_and_procedures_agree_with_a_lake(
     spark: SparkSession, options_of: Callable[[str], dict[str, str]], matrix: Matrix, kind: str, version: str
 ) -> None:
     """LK-11, LK-15: each statement leaves the rows that it leaves on a lake. The session knows nothing of S3: options

@@ -38,15 +38,13 @@ def lake(tmp_path: Path, request: pytest.FixtureRequest) -> Path:
     return copied
 
 
-def test_there_is_a_golden_lake_of_this_version() -> None:
+def test_golden_lake_of_current_version_exists() -> None:
     """A release without one could not be held to what it wrote."""
     assert version("tableformat") in VERSIONS
 
 
 @pytest.mark.parametrize(("lake", "name"), TABLES, indirect=["lake"])
-def test_every_snapshot_of_an_old_table_is_read_as_it_was(
-    lake: Path, name: str, request: pytest.FixtureRequest
-) -> None:
+def test_snapshots_of_old_tables_are_read_unchanged(lake: Path, name: str, request: pytest.FixtureRequest) -> None:
     """FM-24"""
     table = tf.read_metadata(directory_of(lake, name))
     expected = EXPECTED[request.node.callspec.params["lake"]][name]
@@ -55,7 +53,7 @@ def test_every_snapshot_of_an_old_table_is_read_as_it_was(
 
 
 @pytest.mark.parametrize(("lake", "name"), TABLES, indirect=["lake"])
-def test_an_old_table_is_sound_for_this_version(lake: Path, name: str) -> None:
+def test_old_tables_verify_without_findings(lake: Path, name: str) -> None:
     result = tf.read_metadata(directory_of(lake, name)).verify(deep=True)
     assert result.errors == (), str(result)
 
@@ -82,13 +80,13 @@ def delete_kinds(table: tf.Table) -> set[tuple[int, DeleteKind]]:
 
 
 @pytest.mark.parametrize("lake", VERSIONS, indirect=True)
-def test_the_catalog_of_an_old_lake_is_read(lake: Path, request: pytest.FixtureRequest) -> None:
+def test_catalogs_of_old_lakes_are_read(lake: Path, request: pytest.FixtureRequest) -> None:
     with tf.open_catalog(str(lake)) as catalog:
         assert catalog.list_tables("golden") == sorted(EXPECTED[request.node.callspec.params["lake"]])
 
 
 @pytest.mark.parametrize("lake", VERSIONS, indirect=True)
-def test_old_deletes_are_converted(lake: Path) -> None:
+def test_deletes_of_old_versions_are_converted(lake: Path) -> None:
     """FM-24, RD-6: those of 0.1 end as Parquet does, and their manifests have a spec in the header."""
     kinds = set()
     with tf.open_catalog(str(lake)) as catalog:

@@ -70,7 +70,7 @@ OPERATIONS = {
 
 
 @pytest.mark.parametrize("path", CASES, ids=[path.stem for path in CASES])
-def test_picture(path: Path) -> None:
+def test_span_operation_matches_its_picture(path: Path) -> None:
     """RD-2, RD-7, RD-9, RD-10, RD-12: what the picture shows."""
     case = read_case(path)
     result = OPERATIONS[case.operation](case)
@@ -79,5 +79,5 @@ def test_picture(path: Path) -> None:
     assert result == read_case(path).result
 
 
-def test_there_are_pictures() -> None:
+def test_span_pictures_exist() -> None:
     assert {"overlap", "covered_by_two"} <= {path.stem for path in CASES}

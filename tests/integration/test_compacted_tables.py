@@ -49,7 +49,7 @@ def compacted(directory: Path, version: str) -> tf.Table:
 
 @pytest.mark.parametrize("version", ["2", "3"])
 @pytest.mark.parametrize("reader", ["pyiceberg", "polars", "duckdb"])
-def test_other_readers_see_the_same_rows(tmp_path: Path, version: str, reader: str) -> None:
+def test_other_readers_agree_on_compacted_tables(tmp_path: Path, version: str, reader: str) -> None:
     """MT-43, MT-46, MT-48: data files with an older sequence number, position deletes on them, rewritten manifests."""
     if reader == "duckdb" and not duckdb_iceberg_env.is_complete():
         pytest.skip("run tests/integration/duckdb_iceberg_env.py to install DuckDB's Iceberg extension")

@@ -76,14 +76,14 @@ def test_spark_stream_leaves_the_newest_message_of_every_key(tmp_path: Path, nee
     assert expected_rows(PLAN) == read_rows(tmp_path / "demo")
 
 
-def test_demo_refuses_a_directory_with_other_things_in_it(tmp_path: Path) -> None:
+def test_demo_rejects_a_directory_with_other_files(tmp_path: Path) -> None:
     (tmp_path / "thesis.tex").write_text("mine")
     with pytest.raises(InvalidArgumentError, match=r"thesis\.tex"):
         run(tmp_path, "local")
     assert (tmp_path / "thesis.tex").read_text() == "mine"
 
 
-def test_without_java_the_local_writer_does_the_job_and_says_so(tmp_path: Path, monkeypatch) -> None:
+def test_demo_uses_local_writer_without_java(tmp_path: Path, monkeypatch) -> None:
     monkeypatch.setattr("tableformat.demo.java_runtime.find_java", lambda: None)
     output = StringIO()
     report = run_demo(tmp_path / "demo", "auto", Console(file=output, width=1000), PLAN)
@@ -123,7 +123,7 @@ def test_repeated_stream_changes_nothing(tmp_path: Path) -> None:
     shutil.rmtree(tmp_path / "demo")
 
 
-def test_rows_without_spark_are_those_that_the_messages_say() -> None:
+def test_exploded_messages_match_without_spark() -> None:
     rows = explode_messages(message_batch(PLAN, 0)).to_pylist()
     longest = {
         message["message_number"]: max(len(message[name]) for name in CALENDARS)
@@ -133,7 +133,7 @@ def test_rows_without_spark_are_those_that_the_messages_say() -> None:
     assert Counter((row["message_number"], row["num_cal"]) for row in rows) == Counter(expected)
 
 
-def test_demo_leaves_a_lake_that_no_demo_made(tmp_path: Path) -> None:
+def test_demo_does_not_overwrite_an_existing_lake(tmp_path: Path) -> None:
     with open_catalog(str(tmp_path / "lake")) as catalog:
         catalog.create_namespace("shop")
     with pytest.raises(InvalidArgumentError, match="another directory"):

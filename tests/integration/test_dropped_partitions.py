@@ -44,7 +44,7 @@ def dropped(directory: Path, version: str) -> tf.Table:
 
 @pytest.mark.parametrize("version", ["2", "3"])
 @pytest.mark.parametrize("reader", ["pyiceberg", "polars", "duckdb"])
-def test_other_readers_see_the_rows_that_are_left(tmp_path: Path, version: str, reader: str) -> None:
+def test_other_readers_agree_after_dropped_partitions(tmp_path: Path, version: str, reader: str) -> None:
     """RP-12, RP-13: whole files are removed and restored; no delete file exists that other readers would reject."""
     if reader == "duckdb" and not duckdb_iceberg_env.is_complete():
         pytest.skip("run tests/integration/duckdb_iceberg_env.py to install DuckDB's Iceberg extension")

@@ -91,7 +91,7 @@ BAD_CALLS: dict[str, tuple[type[Exception], str, Callable[[tf.Table], object]]] 
 
 
 @pytest.mark.parametrize("name", BAD_CALLS)
-def test_bad_call_names_its_subject_and_leaves_nothing(table: tf.Table, name: str) -> None:
+def test_invalid_call_names_the_cause_and_writes_no_file(table: tf.Table, name: str) -> None:
     error, subject, call = BAD_CALLS[name]
     files, snapshot_id = files_of(table), table.snapshot_id
     with pytest.raises(error) as raised:
@@ -101,7 +101,7 @@ def test_bad_call_names_its_subject_and_leaves_nothing(table: tf.Table, name: st
     assert table.refresh().snapshot_id == snapshot_id
 
 
-def test_failure_in_the_middle_of_a_stream_leaves_nothing(table: tf.Table) -> None:
+def test_failing_source_stream_writes_no_file(table: tf.Table) -> None:
     files = files_of(table)
 
     def batches():
@@ -135,7 +135,7 @@ def damage(path: Path, how: str) -> None:
 
 @pytest.mark.parametrize("how", ["truncated", "overwritten", "missing"])
 @pytest.mark.parametrize("kind", ["data", "position", "equality", "range", "manifest"])
-def test_corrupt_file_is_named_and_never_read_as_empty(table: tf.Table, kind: str, how: str, monkeypatch) -> None:
+def test_corrupt_file_raises_error_with_its_name(table: tf.Table, kind: str, how: str, monkeypatch) -> None:
     """DA-8"""
     monkeypatch.setattr(packed_spans, "MAX_SPANS", 0)
     table.append(pa.table({"id": [7, 7, 7, 7], "part": ["p", "q", "r", "s"]}))
@@ -161,7 +161,7 @@ def test_corrupt_file_is_named_and_never_read_as_empty(table: tf.Table, kind: st
     assert location in str(raised.value)
 
 
-def test_newer_format_version_is_refused_by_name(table: tf.Table, tmp_path: Path) -> None:
+def test_newer_format_version_is_rejected(table: tf.Table, tmp_path: Path) -> None:
     text = Path(table.iceberg.metadata_location.removeprefix("file://")).read_text()
     newer = tmp_path / "v9.metadata.json"
     newer.write_text(
@@ -193,7 +193,7 @@ print("done")
         pytest.param([(0, 0.0), (4, 0.004), (9, 0.008), (15, 0.012)], id="often", marks=pytest.mark.long),
     ],
 )
-def test_killed_writer_starts_again_and_every_batch_is_there_once(
+def test_killed_writer_restarts_and_commits_each_batch_once(
     table: tf.Table, tmp_path: Path, kills: list[tuple[int, float]]
 ) -> None:
     """Exactly once: killed at any moment and started from the beginning, the writer commits each batch one time."""
@@ -216,7 +216,7 @@ def test_killed_writer_starts_again_and_every_batch_is_there_once(
 
 
 @pytest.mark.slow
-def test_two_processes_write_the_same_table_and_lose_nothing(table: tf.Table, tmp_path: Path) -> None:
+def test_concurrent_appends_of_two_processes_are_all_kept(table: tf.Table, tmp_path: Path) -> None:
     source = WRITER.replace('"writer"', "sys.argv[2]").replace("1000 +", "int(sys.argv[3]) +")
     processes = [
         subprocess.Popen([sys.executable, "-c", source, str(tmp_path / "lake"), name, first], stdout=subprocess.PIPE)

@@ -248,16 +248,14 @@ def _cases() -> list[Any]:
 
 
 @pytest.mark.parametrize(("state", "reader", "stated"), _cases())
-def test_other_readers_do_what_the_specification_states(tables: Tables, state: str, reader: str, stated: str) -> None:
+def test_other_readers_behave_as_specified(tables: Tables, state: str, reader: str, stated: str) -> None:
     answers = _read(tables[state], reader)
     assert outcome(answers, tables[state].live_rows) == stated, answers
 
 
 @pytest.mark.parametrize("reader", READERS)
 @pytest.mark.parametrize("state", ["range-deletes", "branch"])
-def test_every_query_over_range_deletes_is_refused_because_of_their_file_format(
-    tables: Tables, state: str, reader: str
-) -> None:
+def test_all_readers_reject_queries_because_of_range_delete_format(tables: Tables, state: str, reader: str) -> None:
     """RD-6: no rows, also for count(*), for filters that match deleted rows and for filters that do not."""
     for query, answer in _read(tables[state], reader).items():
         assert answer.rows is None, f"{reader} answered {query!r} with {answer.rows}"
@@ -266,7 +264,7 @@ def test_every_query_over_range_deletes_is_refused_because_of_their_file_format(
 
 
 @pytest.mark.parametrize("state", STATED["tables"])
-def test_this_library_reads_every_state(tables: Tables, state: str) -> None:
+def test_this_library_reads_every_table_state(tables: Tables, state: str) -> None:
     chosen = tables[state]
     scan = tf.read_metadata(chosen.location).scan(snapshot_id=chosen.snapshot_id)
     assert sorted(tuple(row[name] for name in COLUMNS) for row in scan.to_arrow().to_pylist()) == sorted(
@@ -274,7 +272,7 @@ def test_this_library_reads_every_state(tables: Tables, state: str) -> None:
     )
 
 
-def test_equality_ids_are_written_as_int_since_java_dies_on_long(tables: Tables) -> None:
+def test_equality_ids_are_written_as_int_for_java(tables: Tables) -> None:
     """FM-9, RD-6: a list of long elements is what this library must never write; readers here take both."""
     for state in ("equality-deletes", "range-deletes"):
         assert altered_tables.equality_id_types(tables[state].location) == {"int"}
@@ -283,7 +281,7 @@ def test_equality_ids_are_written_as_int_since_java_dies_on_long(tables: Tables)
     assert outcome(_read(long_ids, "duckdb"), LIVE_ROWS) == "right"
 
 
-def test_range_deletes_count_as_equality_deletes_in_the_summary(tables: Tables) -> None:
+def test_summary_counts_range_deletes_as_equality_deletes(tables: Tables) -> None:
     """FM-18, RD-6: engines that answer COUNT(*) from the totals look there."""
     metadata = tf.read_metadata(tables["range-deletes"].location).metadata
     snapshot = metadata.current_snapshot()
@@ -308,7 +306,7 @@ PARTITIONS: Final[dict[str, tuple[str, ...]]] = {"none": (), "id1": ("id1",), "b
 @pytest.mark.parametrize("format_version", [2, 3])
 @pytest.mark.parametrize("partitions", PARTITIONS)
 @pytest.mark.parametrize("change", PENDING)
-def test_reader_that_takes_every_delete_file_for_parquet_fails(
+def test_reading_range_delete_file_as_parquet_fails(
     tables: Tables, change: str, partitions: str, format_version: int
 ) -> None:
     """RD-6: it checks neither the file format nor the partition. Delete files of other kinds do not stop it."""
@@ -323,7 +321,7 @@ def test_reader_that_takes_every_delete_file_for_parquet_fails(
         pq.read_table(path)
 
 
-def test_rows_that_pyiceberg_appends_beside_a_range_delete_stay_visible(tmp_path: Path) -> None:
+def test_pyiceberg_append_with_pending_range_delete_is_visible(tmp_path: Path) -> None:
     """RD-2, RD-6: a foreign append keeps the range delete, and its rows are newer than it."""
     with new_lake(tmp_path / "lake") as catalog:
         table = catalog.create_table("db.t", SCHEMA, key=["id1", "id2", "num_cal"])
@@ -336,7 +334,7 @@ def test_rows_that_pyiceberg_appends_beside_a_range_delete_stay_visible(tmp_path
 
 
 @pytest.mark.parametrize(("group", "first_column"), [("tables", "table"), ("encodings", "range deletes marked by")])
-def test_document_shows_what_is_stated(group: str, first_column: str) -> None:
+def test_compatibility_tables_in_specification_are_current(group: str, first_column: str) -> None:
     assert _markdown_table(group, first_column) in PAGE.read_text()
 
 

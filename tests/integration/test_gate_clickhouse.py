@@ -95,7 +95,7 @@ def evolved(table: tf.Table) -> None:
     table.append(pa.table({"customer": ["bob"], "id": [2]}))
 
 
-def test_a_table_without_range_deletes_is_read(make: Callable[..., tf.Table]) -> None:
+def test_clickhouse_reads_table_without_range_deletes(make: Callable[..., tf.Table]) -> None:
     answers = ask(make(partition_by=["customer"]))
     assert answers["rows"]["rows"] == [["ann", 1], ["ann", 2], ["bob", 1]]
     assert answers["count"]["rows"] == [[3]]
@@ -107,7 +107,7 @@ def test_a_table_without_range_deletes_is_read(make: Callable[..., tf.Table]) ->
     [lambda table: table.delete_prefix({"customer": "ann"}), replace],
     ids=["delete_prefix", "replace"],
 )
-def test_pending_range_deletes_are_refused(
+def test_clickhouse_rejects_pending_range_deletes(
     make: Callable[..., tf.Table], partition_by: list[str], change: Callable[[tf.Table], Any]
 ) -> None:
     """RD-6"""
@@ -116,7 +116,7 @@ def test_pending_range_deletes_are_refused(
     assert refuses_every_query(table)
 
 
-def test_pending_range_deletes_of_an_evolved_spec_are_refused(make: Callable[..., tf.Table]) -> None:
+def test_clickhouse_rejects_range_deletes_of_evolved_spec(make: Callable[..., tf.Table]) -> None:
     """RD-6"""
     table = make()
     evolved(table)
@@ -124,7 +124,7 @@ def test_pending_range_deletes_of_an_evolved_spec_are_refused(make: Callable[...
     assert refuses_every_query(table)
 
 
-def test_range_partitions_with_pending_deletes_are_refused(tmp_path: Path) -> None:
+def test_clickhouse_rejects_range_partitions_with_pending_deletes(tmp_path: Path) -> None:
     """RD-6"""
     catalog = tf.open_catalog(str(tmp_path / "lake"))
     catalog.create_namespace("shop")
@@ -136,7 +136,7 @@ def test_range_partitions_with_pending_deletes_are_refused(tmp_path: Path) -> No
 
 
 @pytest.mark.parametrize("job", ["rewrite_manifests", "merge_range_deletes"])
-def test_jobs_keep_the_gate(make: Callable[..., tf.Table], job: str) -> None:
+def test_clickhouse_rejects_range_deletes_after_jobs(make: Callable[..., tf.Table], job: str) -> None:
     """RD-6"""
     table = make(partition_by=["customer"])
     table.delete_prefix({"customer": "ann"})
@@ -146,7 +146,7 @@ def test_jobs_keep_the_gate(make: Callable[..., tf.Table], job: str) -> None:
     assert refuses_every_query(table)
 
 
-def test_a_converted_table_is_read(make: Callable[..., tf.Table]) -> None:
+def test_clickhouse_reads_converted_table_of_version_2(make: Callable[..., tf.Table]) -> None:
     """On version 3 ClickHouse rejects the deletion vector."""
     table = make(partition_by=["customer"])
     table.delete_range(lower=("ann", 1), upper=("ann", 2))
@@ -158,7 +158,7 @@ def test_a_converted_table_is_read(make: Callable[..., tf.Table]) -> None:
 
 
 @pytest.mark.parametrize("change", CHANGES)
-def test_equality_deletes_of_partitioned_tables_are_ignored(make: Callable[..., tf.Table], change: str) -> None:
+def test_clickhouse_ignores_equality_deletes_of_partitioned_tables(make: Callable[..., tf.Table], change: str) -> None:
     """A fault of ClickHouse (decision 51). Once this test fails, ClickHouse is fixed and the documents can drop it."""
     table = make(EQUALITY, partition_by=["customer"])
     CHANGES[change](table)
@@ -167,7 +167,7 @@ def test_equality_deletes_of_partitioned_tables_are_ignored(make: Callable[..., 
 
 
 @pytest.mark.parametrize(("blind", "left"), [("equality", [["bob", 3]]), ("off", [["bob", 3], [None, 2]])])
-def test_equality_deletes_take_rows_with_null(tmp_path: Path, blind: str, left: list[list[Any]]) -> None:
+def test_clickhouse_equality_deletes_remove_rows_with_null(tmp_path: Path, blind: str, left: list[list[Any]]) -> None:
     """A fault of ClickHouse (decision 51); positions are right."""
     catalog = tf.open_catalog(str(tmp_path / "lake"))
     catalog.create_namespace("shop")
@@ -179,7 +179,7 @@ def test_equality_deletes_take_rows_with_null(tmp_path: Path, blind: str, left: 
 
 @pytest.mark.parametrize("partition_by", [["customer"], ["bucket(4, customer)"]])
 @pytest.mark.parametrize("change", CHANGES)
-def test_blind_deletes_off_is_right_on_version_2(
+def test_clickhouse_reads_v2_table_with_blind_deletes_off(
     make: Callable[..., tf.Table], change: str, partition_by: list[str]
 ) -> None:
     """SP-22: ClickHouse rejects the deletion vectors of version 3, if any are left."""
@@ -193,7 +193,7 @@ def test_blind_deletes_off_is_right_on_version_2(
 
 
 @pytest.mark.parametrize("change", CHANGES)
-def test_converted_equality_deletes_are_right_on_version_2(make: Callable[..., tf.Table], change: str) -> None:
+def test_clickhouse_reads_converted_equality_deletes_of_v2(make: Callable[..., tf.Table], change: str) -> None:
     table = make(EQUALITY, partition_by=["customer"])
     CHANGES[change](table)
     table.maintenance.convert_deletes()

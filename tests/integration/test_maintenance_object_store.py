@@ -23,7 +23,7 @@ SCHEMA = pa.schema([pa.field("id", pa.int64(), nullable=False)])
 
 
 @pytest.mark.parametrize("file_io", every_other(FILE_IOS))
-def test_only_what_is_needed_is_left(s3_options: dict[str, str], tmp_path: Path, file_io: str) -> None:  # noqa: F811
+def test_cleanup_jobs_keep_only_needed_objects(s3_options: dict[str, str], tmp_path: Path, file_io: str) -> None:  # noqa: F811
     """MT-3, MT-50, MT-51"""
     name = file_io.rsplit(".", 1)[1].lower()
     options = {**s3_options, "py-io-impl": file_io}
@@ -50,7 +50,7 @@ def test_only_what_is_needed_is_left(s3_options: dict[str, str], tmp_path: Path,
 
 @pytest.mark.usefixtures("few_attempts")
 @pytest.mark.parametrize("file_io", every_other(FILE_IOS, 1))
-def test_a_table_is_verified_where_it_is(s3_options: dict[str, str], tmp_path: Path, file_io: str) -> None:  # noqa: F811
+def test_verify_reports_missing_and_truncated_objects(s3_options: dict[str, str], tmp_path: Path, file_io: str) -> None:  # noqa: F811
     """MT-71, MT-74: a missing object, and an object with another length than stated; and an outage, which is
     neither."""
     name = file_io.rsplit(".", 1)[1].lower()
@@ -75,7 +75,7 @@ def test_a_table_is_verified_where_it_is(s3_options: dict[str, str], tmp_path: P
 
 
 @pytest.mark.parametrize("file_io", every_other(FILE_IOS, 1))
-def test_rows_are_erased_from_every_object(s3_options: dict[str, str], tmp_path: Path, file_io: str) -> None:  # noqa: F811
+def test_erase_removes_rows_from_every_object(s3_options: dict[str, str], tmp_path: Path, file_io: str) -> None:  # noqa: F811
     """MT-111, MT-118, MT-119"""
     name = file_io.rsplit(".", 1)[1].lower()
     options = {**s3_options, "py-io-impl": file_io}

@@ -39,9 +39,7 @@ def lake(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Lake]:
         yield made
 
 
-def test_history_of_many_writers_is_one_after_the_other(
-    lake: Lake, tmp_path: Path, request: pytest.FixtureRequest
-) -> None:
+def test_history_of_many_writers_is_serializable(lake: Lake, tmp_path: Path, request: pytest.FixtureRequest) -> None:
     """CP-1, CP-3, CP-14: every snapshot has the rows of the model, and each acknowledged commit is there once."""
     run = run_writers(lake, tmp_path / "out", writers=WRITERS, seconds=SECONDS, seed=int(soak_seed("1") or 1))
     count("commits", len(run.committed()))
@@ -73,14 +71,14 @@ def noted(value: str, verb: str, rows: list[list[object]]) -> dict[str, str]:
     return {ACT: json.dumps({"value": value, "verbs": [{"verb": verb, "rows": rows}], "batch": {}, "seen": 0})}
 
 
-def test_replay_finds_a_lost_row(table: tf.Table) -> None:
+def test_replay_detects_a_lost_row(table: tf.Table) -> None:
     """The check can fail: a snapshot that differs from its description."""
     table.append(to_arrow([[0, 1, "a"]]), snapshot_properties=noted("w0-1", "append", [[0, 1, "a"], [0, 2, "b"]]))
     with pytest.raises(AssertionError, match="missing"):
         ReplayedHistory().advance(table)
 
 
-def test_replay_finds_an_acknowledged_commit_that_is_gone(table: tf.Table) -> None:
+def test_replay_detects_a_missing_acknowledged_commit(table: tf.Table) -> None:
     table.append(to_arrow([[0, 1, "a"]]), snapshot_properties=noted("w0-1", "append", [[0, 1, "a"]]))
     history = ReplayedHistory()
     history.advance(table)

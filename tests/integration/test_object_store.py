@@ -65,7 +65,7 @@ def rows(*tuples: tuple) -> pa.Table:
 
 
 @pytest.mark.parametrize("file_io", FILE_IOS)
-def test_table_lives_on_an_object_store(s3_options: dict[str, str], tmp_path: Path, file_io: str) -> None:
+def test_table_operations_on_an_object_store(s3_options: dict[str, str], tmp_path: Path, file_io: str) -> None:
     name = file_io.rsplit(".", 1)[1].lower()
     options = {**s3_options, "py-io-impl": file_io}
     catalog = new_lake(f"s3://lake/{name}", catalog_file=str(tmp_path / "catalog.db"), **options)
@@ -91,13 +91,15 @@ def test_table_lives_on_an_object_store(s3_options: dict[str, str], tmp_path: Pa
         tf.read_metadata(metadata_location, **options)
 
 
-def test_object_store_without_a_place_for_the_catalog_says_what_is_missing() -> None:
+def test_object_store_lake_requires_catalog_file() -> None:
     with pytest.raises(tf.errors.InvalidArgumentError, match="catalog_file"):
         tf.open_catalog("s3://lake/somewhere")
 
 
 @pytest.mark.parametrize("file_io", FILE_IOS)
-def test_a_bucket_that_is_not_there_is_no_damage(s3_options: dict[str, str], tmp_path: Path, file_io: str) -> None:
+def test_missing_bucket_raises_storage_error_not_corruption(
+    s3_options: dict[str, str], tmp_path: Path, file_io: str
+) -> None:
     """A bucket that never existed, and one that was removed under a table: the store is at fault, not a file."""
     options = {**s3_options, "py-io-impl": file_io}
     catalog = new_lake("s3://no-such-bucket/lake", catalog_file=str(tmp_path / "catalog.db"), **options)
@@ -109,7 +111,7 @@ def test_a_bucket_that_is_not_there_is_no_damage(s3_options: dict[str, str], tmp
 
 
 @pytest.mark.parametrize("file_io", FILE_IOS)
-def test_a_file_of_the_table_s_directory_is_copied_by_the_store(
+def test_added_file_is_copied_server_side(
     s3_options: dict[str, str], tmp_path: Path, file_io: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """LK-31: the bytes do not pass through this process."""

@@ -170,7 +170,7 @@ def refuse_secrets(*texts: str) -> None:
 
 
 @pytest.mark.parametrize("file_io", FILE_IOS)
-def test_a_store_that_fails_changes_all_or_nothing(
+def test_failing_store_leaves_commits_atomic(
     proxy: FaultProxy, tmp_path: Path, file_io: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     """CP-13, CP-14: every error is the library's and true, a repeated batch is applied once, no read is wrong."""
@@ -200,7 +200,7 @@ def test_a_store_that_fails_changes_all_or_nothing(
 
 
 @pytest.mark.parametrize("file_io", every_other(FILE_IOS))
-def test_a_bit_flipped_on_the_way_to_the_store(proxy: FaultProxy, tmp_path: Path, file_io: str) -> None:
+def test_bit_flip_during_upload_is_rejected_by_the_store(proxy: FaultProxy, tmp_path: Path, file_io: str) -> None:
     """Every file is sent with a checksum, so the store rejects it, and nothing is changed."""
     world = World(proxy, tmp_path, f"refused-{file_io.rsplit('.', 1)[1].lower()}", file_io)
     with world.opened(**IMPATIENT) as catalog:
@@ -216,7 +216,7 @@ def test_a_bit_flipped_on_the_way_to_the_store(proxy: FaultProxy, tmp_path: Path
 
 
 @pytest.mark.parametrize(("file_io", "verb"), crossed(FILE_IOS, ["append", "delete by scan"]))
-def test_a_bit_flipped_on_the_way_to_a_store_that_compares_no_checksums(
+def test_bit_flip_in_store_without_checksums_is_detected_on_read(
     proxy: FaultProxy, tmp_path: Path, file_io: str, verb: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """DA-11, MT-74: the store has another file; to read it is an error, and a verification names it. Where the store

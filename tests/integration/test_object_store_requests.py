@@ -36,7 +36,7 @@ def catalog_of_small_commits(directory: Path, name: str, verb: str, options: dic
 
 
 @pytest.mark.parametrize(("file_io", "verb"), crossed(FILE_IOS, ["replace", "upsert"]))
-def test_a_small_file_is_one_read(s3_options: dict[str, str], tmp_path: Path, file_io: str, verb: str) -> None:  # noqa: F811
+def test_small_file_scan_sends_one_request(s3_options: dict[str, str], tmp_path: Path, file_io: str, verb: str) -> None:  # noqa: F811
     """Each data file is read once, and so is each equality delete file; spans are in the entries of theirs (RD-13). To
     ask for the size before is up to the file system under PyIceberg."""
     name = f"{verb}-{file_io.rsplit('.', 1)[1].lower()}"
@@ -54,7 +54,7 @@ def test_a_small_file_is_one_read(s3_options: dict[str, str], tmp_path: Path, fi
 
 
 @pytest.mark.parametrize(("file_io", "verb"), crossed(FILE_IOS, ["replace", "upsert"]))
-def test_a_change_feed_reads_a_small_file_for_its_keys_and_its_rows(
+def test_change_feed_request_count_for_each_small_file(
     s3_options: dict[str, str],  # noqa: F811
     tmp_path: Path,
     file_io: str,
@@ -83,7 +83,7 @@ def test_a_change_feed_reads_a_small_file_for_its_keys_and_its_rows(
 
 
 @pytest.mark.parametrize("file_io", FILE_IOS)
-def test_a_commit_is_one_request_for_each_file(s3_options: dict[str, str], tmp_path: Path, file_io: str) -> None:  # noqa: F811
+def test_commit_sends_one_request_for_each_file(s3_options: dict[str, str], tmp_path: Path, file_io: str) -> None:  # noqa: F811
     """Decision 32: rows, spans, two manifests, the list and the metadata file, without a request that checks whether
     they exist. The manifests and the list are written concurrently."""
     name = f"commits-{file_io.rsplit('.', 1)[1].lower()}"

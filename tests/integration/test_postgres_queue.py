@@ -52,7 +52,7 @@ def until_waiting(engine: Engine, count: int) -> None:
         time.sleep(0.005)
 
 
-def test_turns_come_in_the_order_of_waiting(engine: Engine) -> None:
+def test_writers_are_served_in_queue_order(engine: Engine) -> None:
     """CP-32."""
     queue = PostgresQueue(engine, UUID_OF_TABLE)
     first = queue.take()
@@ -85,7 +85,7 @@ def hold_for_ever(uri: str, taken: object) -> None:
     time.sleep(600)
 
 
-def test_turn_goes_with_its_process(uri: str, engine: Engine) -> None:
+def test_killed_writer_releases_its_turn(uri: str, engine: Engine) -> None:
     """CP-32: kill -9 of the process whose turn it is."""
     spawn = multiprocessing.get_context("spawn")
     taken = spawn.Event()
@@ -101,7 +101,7 @@ def test_turn_goes_with_its_process(uri: str, engine: Engine) -> None:
     place.give_back()
 
 
-def test_who_hangs_is_not_waited_for_longer_than_said(engine: Engine, caplog: pytest.LogCaptureFixture) -> None:
+def test_hanging_writer_is_passed_after_the_timeout(engine: Engine, caplog: pytest.LogCaptureFixture) -> None:
     """CP-32."""
     queue = PostgresQueue(engine, UUID_OF_TABLE)
     hanging, next_one = queue.take(), queue.take()
@@ -117,7 +117,7 @@ def test_who_hangs_is_not_waited_for_longer_than_said(engine: Engine, caplog: py
     next_one.give_back()
 
 
-def test_a_long_queue_that_moves_is_waited_for(engine: Engine, caplog: pytest.LogCaptureFixture) -> None:
+def test_long_queue_is_waited_for_while_it_advances(engine: Engine, caplog: pytest.LogCaptureFixture) -> None:
     """CP-32: the patience is with each writer before."""
     queue = PostgresQueue(engine, UUID_OF_TABLE)
 
@@ -132,7 +132,7 @@ def test_a_long_queue_that_moves_is_waited_for(engine: Engine, caplog: pytest.Lo
     assert caplog.records == []
 
 
-def test_child_of_a_fork_does_not_end_the_turn(engine: Engine) -> None:
+def test_forked_child_does_not_release_the_turn(engine: Engine) -> None:
     place = PostgresQueue(engine, UUID_OF_TABLE).take()
     place.wait(60)
     child = os.fork()
@@ -148,7 +148,7 @@ def test_child_of_a_fork_does_not_end_the_turn(engine: Engine) -> None:
     place.give_back()
 
 
-def test_child_of_a_fork_queues_on_a_connection_of_its_own(engine: Engine) -> None:
+def test_forked_child_uses_its_own_connection(engine: Engine) -> None:
     """Two processes on one connection would share a turn, and closing the connection would end both turns."""
     queue = PostgresQueue(engine, UUID_OF_TABLE)
     warm = queue.take()
@@ -177,7 +177,7 @@ def test_child_of_a_fork_queues_on_a_connection_of_its_own(engine: Engine) -> No
     after.give_back()
 
 
-def test_who_is_interrupted_while_it_waits_leaves_the_queue(engine: Engine) -> None:
+def test_interrupted_waiter_leaves_the_queue(engine: Engine) -> None:
     queue = PostgresQueue(engine, UUID_OF_TABLE)
     first = queue.take()
     first.wait(60)
@@ -200,7 +200,7 @@ def test_who_is_interrupted_while_it_waits_leaves_the_queue(engine: Engine) -> N
     last.give_back()
 
 
-def test_connections_of_the_queue_go_with_those_of_the_catalog(uri: str, engine: Engine) -> None:
+def test_queue_connections_close_with_the_catalog(uri: str, engine: Engine) -> None:
     mine = create_engine(f"{uri}{'&' if '?' in uri else '?'}application_name=queueing")
     named = "SELECT count(*) FROM pg_stat_activity WHERE application_name = 'queueing'"
 
@@ -239,7 +239,7 @@ def test_more_threads_than_connections_commit_at_the_first_attempt(lake: Lake) -
         assert catalog.load_table(TABLE).scan().count() == 24
 
 
-def test_writers_commit_where_the_database_has_no_such_locks(
+def test_writers_commit_without_advisory_locks(
     lake: Lake, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     """CP-32: such as other databases that speak PostgreSQL's language."""

@@ -64,7 +64,7 @@ def test_writers_in_opposite_orders_commit_all_batches(lake: tuple[str, str]) ->
         assert batches(catalog) == [expected, expected]
 
 
-def test_a_row_that_was_changed_takes_the_others_back(lake: tuple[str, str]) -> None:
+def test_concurrent_row_change_rolls_back_all_tables(lake: tuple[str, str]) -> None:
     """LK-36: the row of one table may be set before the row of the other is found changed."""
     directory, uri = lake
     with tf.open_catalog(directory, uri=uri) as catalog, tf.open_catalog(directory, uri=uri) as other:
@@ -84,7 +84,7 @@ def test_a_row_that_was_changed_takes_the_others_back(lake: tuple[str, str]) -> 
         } == {True}
 
 
-def test_a_lost_answer_is_found_in_all_tables(lake: tuple[str, str]) -> None:
+def test_lost_response_is_resolved_as_committed(lake: tuple[str, str]) -> None:
     """CP-77."""
     directory, uri = lake
     with tf.open_catalog(directory, uri=uri) as catalog:
@@ -99,7 +99,7 @@ def test_a_lost_answer_is_found_in_all_tables(lake: tuple[str, str]) -> None:
         assert batches(catalog) == [[1], [1]]
 
 
-def test_rows_are_erased_from_both_tables_or_from_none(lake: tuple[str, str]) -> None:
+def test_erasure_of_two_tables_is_atomic(lake: tuple[str, str]) -> None:
     """MT-111, LK-38: a compare-and-set of both rows; a table that changed in the meantime makes it plan again."""
     directory, uri = lake
     with tf.open_catalog(directory, uri=uri) as catalog:

@@ -87,7 +87,7 @@ COMMITS: dict[str, Callable[[tf.Table], Any]] = {
 
 @pytest.mark.parametrize("version", ["2", "3"])
 @pytest.mark.parametrize("name", COMMITS)
-def test_files_and_their_directories_are_on_the_disk_before_the_catalog_names_them(
+def test_files_and_directories_are_synced_before_the_catalog_swap(
     catalog: tf.Catalog, disk: Disk, monkeypatch: pytest.MonkeyPatch, name: str, version: str
 ) -> None:
     properties = {WRITE_SYNC: "commit", "format-version": version}
@@ -115,12 +115,12 @@ def test_files_and_their_directories_are_on_the_disk_before_the_catalog_names_th
     assert set(modes) == {PRAGMA_FULL}
 
 
-def test_a_table_that_does_not_ask_for_it_syncs_nothing(catalog: tf.Catalog, disk: Disk) -> None:
+def test_table_without_the_property_does_not_sync(catalog: tf.Catalog, disk: Disk) -> None:
     catalog.create_table("db.t", SCHEMA, key=["id", "n"]).append(ROWS)
     assert disk.synced == set()
 
 
-def test_setting_the_property_counts_from_the_next_commit_on(catalog: tf.Catalog, disk: Disk) -> None:
+def test_sync_property_applies_from_the_next_commit(catalog: tf.Catalog, disk: Disk) -> None:
     table = catalog.create_table("db.t", SCHEMA, key=["id", "n"])
     table.set_properties({WRITE_SYNC: "commit"})
     table.append(ROWS)
@@ -131,9 +131,7 @@ def test_setting_the_property_counts_from_the_next_commit_on(catalog: tf.Catalog
     assert disk.synced == set()
 
 
-def test_a_disk_that_fails_to_sync_fails_the_commit_and_leaves_nothing(
-    catalog: tf.Catalog, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_failed_sync_fails_the_commit_and_leaves_no_file(catalog: tf.Catalog, monkeypatch: pytest.MonkeyPatch) -> None:
     table = catalog.create_table("db.t", SCHEMA, key=["id", "n"], properties={WRITE_SYNC: "commit"})
     table.append(ROWS)
     directory = Path(local_path(table.location) or "")
@@ -149,6 +147,6 @@ def test_a_disk_that_fails_to_sync_fails_the_commit_and_leaves_nothing(
     assert table.refresh().scan().count() == 4
 
 
-def test_another_word_than_none_or_commit_is_refused(catalog: tf.Catalog) -> None:
+def test_invalid_sync_value_is_rejected(catalog: tf.Catalog) -> None:
     with pytest.raises(InvalidArgumentError, match="none, commit"):
         catalog.create_table("db.t", SCHEMA, properties={WRITE_SYNC: "always"})

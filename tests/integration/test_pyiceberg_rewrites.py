@@ -54,9 +54,7 @@ def rewritten(table: tf.Table, rewrite: str) -> list[tuple[object, ...]]:
 
 @pytest.mark.parametrize("rewrite", list(REWRITES))
 @pytest.mark.parametrize("verb", list(VERBS))
-def test_pyiceberg_brings_back_rows_of_equality_deletes_that_its_filter_rules_out(
-    tmp_path: Path, verb: str, rewrite: str
-) -> None:
+def test_pyiceberg_rewrite_restores_equality_deleted_rows(tmp_path: Path, verb: str, rewrite: str) -> None:
     """A bug of PyIceberg 0.12 (docs/reference/iceberg-compatibility.md). If this test fails because (2, 'old') is
     missing, PyIceberg has fixed it: remove the warnings from the guide."""
     rows = rewritten(changed_table(tmp_path, verb), rewrite)
@@ -65,7 +63,7 @@ def test_pyiceberg_brings_back_rows_of_equality_deletes_that_its_filter_rules_ou
 
 @pytest.mark.parametrize("rewrite", list(REWRITES))
 @pytest.mark.parametrize("verb", list(VERBS))
-def test_after_conversion_pyiceberg_rewrites_the_rows_that_there_are(tmp_path: Path, verb: str, rewrite: str) -> None:
+def test_pyiceberg_rewrite_is_correct_after_conversion(tmp_path: Path, verb: str, rewrite: str) -> None:
     """The workaround in the guide."""
     table = changed_table(tmp_path, verb)
     table.maintenance.convert_deletes()
@@ -75,14 +73,14 @@ def test_after_conversion_pyiceberg_rewrites_the_rows_that_there_are(tmp_path: P
 
 
 @pytest.mark.parametrize("verb", list(VERBS))
-def test_pyiceberg_refuses_filters_that_equality_deletes_may_meet(tmp_path: Path, verb: str) -> None:
+def test_pyiceberg_rejects_filters_that_match_equality_deletes(tmp_path: Path, verb: str) -> None:
     table = changed_table(tmp_path, verb)
     assert table.catalog is not None
     with pytest.raises(ValueError, match="does not yet support equality deletes"):
         table.catalog.iceberg.load_table("db.t").delete("id = 2")
 
 
-def test_pyiceberg_appends_beside_equality_deletes(tmp_path: Path) -> None:
+def test_pyiceberg_append_with_pending_equality_deletes_is_visible(tmp_path: Path) -> None:
     """They do not apply to its rows, which are newer."""
     table = changed_table(tmp_path, "delete_rows")
     assert table.catalog is not None
@@ -90,7 +88,7 @@ def test_pyiceberg_appends_beside_equality_deletes(tmp_path: Path) -> None:
     assert live_tuples(table.refresh()) == [(1, "old"), (2, "again"), (3, "old")]
 
 
-def test_pyiceberg_writes_no_manifests_of_version_3(tmp_path: Path) -> None:
+def test_pyiceberg_cannot_write_v3_manifests(tmp_path: Path) -> None:
     """So its fault is one of version 2."""
     table = changed_table(tmp_path, "upsert", version="3")
     with pytest.raises(ValueError, match="Cannot write manifest for table version: 3"):
@@ -98,7 +96,7 @@ def test_pyiceberg_writes_no_manifests_of_version_3(tmp_path: Path) -> None:
     assert live_tuples(table.refresh()) == [(1, "old"), (2, "new"), (3, "old")]
 
 
-def test_pyiceberg_adds_a_file_with_a_null_to_the_partition_of_its_values(tmp_path: Path) -> None:
+def test_pyiceberg_adds_file_with_null_to_wrong_partition(tmp_path: Path) -> None:
     """LK-10: a bug of PyIceberg 0.12 (docs/reference/iceberg-compatibility.md); this library rejects such a file, and
     verification reports it."""
     schema = pa.schema([("p", pa.string())])

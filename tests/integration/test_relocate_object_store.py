@@ -55,7 +55,7 @@ def check(catalog: tf.Catalog, root: str) -> None:
 
 
 @pytest.mark.parametrize(("file_io", "version"), [(FILE_IOS[0], "2"), (FILE_IOS[1], "3")])
-def test_a_lake_is_backed_up_and_restored(
+def test_lake_is_backed_up_to_and_restored_from_object_store(
     s3_options: dict[str, str],  # noqa: F811
     tmp_path: Path,
     file_io: str,
@@ -78,7 +78,7 @@ def test_a_lake_is_backed_up_and_restored(
         check(catalog, f"file://{tmp_path}/restored")
 
 
-def test_a_copied_prefix_is_relocated_in_its_place(s3_options: dict[str, str], tmp_path: Path) -> None:  # noqa: F811
+def test_copied_prefix_is_relocated_in_place(s3_options: dict[str, str], tmp_path: Path) -> None:  # noqa: F811
     """LK-3, LK-4, LK-8"""
     make_lake(tmp_path / "lake", "2").relocate("s3://lake/one", catalog_file=str(tmp_path / "one.db"), **s3_options)
     store = client(s3_options)

@@ -27,7 +27,7 @@ def refuse_secrets(text: str) -> None:
 
 @pytest.mark.usefixtures("few_attempts")
 @pytest.mark.parametrize("file_io", FILE_IOS)
-def test_no_secret_in_texts_errors_logs_or_files(
+def test_secrets_do_not_appear_in_texts_errors_logs_or_files(
     s3_options: dict[str, str],  # noqa: F811
     tmp_path: Path,
     file_io: str,
@@ -83,7 +83,7 @@ def errors_of(catalog: tf.Catalog, table: tf.Table) -> list[TableFormatError]:
 
 
 @pytest.mark.parametrize("uri", ["postgresql+psycopg://me:{}@127.0.0.1:9/db", "mysql+nothing://me:{}@127.0.0.1/db"])
-def test_the_password_of_a_catalog_is_in_no_error(uri: str, tmp_path: Path) -> None:
+def test_catalog_password_does_not_appear_in_errors(uri: str, tmp_path: Path) -> None:
     with pytest.raises(TableFormatError) as caught:
         tf.open_catalog("shared", type="sql", uri=uri.format(PASSWORD), warehouse=str(tmp_path)).list_namespaces()
     refuse_secrets("".join(traceback.format_exception(caught.value)))

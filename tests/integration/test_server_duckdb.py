@@ -32,7 +32,7 @@ def ask(url: str, *statements: str) -> list[list[list[object]]]:
 
 
 @pytest.mark.parametrize("version", [2, 3])
-def test_duckdb_reads_and_writes_beside_pending_deletes(tmp_path: Path, version: int) -> None:
+def test_duckdb_reads_and_writes_with_pending_deletes(tmp_path: Path, version: int) -> None:
     """DuckDB refuses to insert into sorted tables, unless it may ignore the sort order."""
     table = orders(tmp_path, version, partitioned=True)
     replace_message(table, 1)

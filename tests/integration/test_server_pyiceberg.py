@@ -128,7 +128,7 @@ ROW_CHANGES: dict[str, tuple[Change, pa.Table]] = {
 
 
 @pytest.mark.parametrize("change", list(ROW_CHANGES))
-def test_changes_of_rows(served: Served, change: str) -> None:
+def test_row_changes_with_pending_range_delete(served: Served, change: str) -> None:
     """SV-9: the change is made on the conversion. A later range delete is served, too."""
     table, rest = served.pending(2)
     act, after = ROW_CHANGES[change]
@@ -139,7 +139,7 @@ def test_changes_of_rows(served: Served, change: str) -> None:
     assert served.same_rows(table) == sorted(expected, key=lambda row: (row["id1"], row["id2"]))
 
 
-def test_many_changes_in_turn(served: Served) -> None:
+def test_alternating_changes_of_both_writers(served: Served) -> None:
     """Each writer changes the table after the other, and a handle of PyIceberg stays loaded."""
     table, rest = served.pending(2)
     for number in range(4):
@@ -156,7 +156,7 @@ def test_dynamic_partition_overwrite(served: Served) -> None:
     assert served.same_rows(table) == of(("A", 9, 90), ("C", 1, 40), ("E", 1, 50)).to_pylist()
 
 
-def test_changes_on_an_older_state(served: Served) -> None:
+def test_changes_based_on_an_older_snapshot(served: Served) -> None:
     """An append by a handle that does not know a later range delete is made on the newest state. A delete, which read
     the older state, is refused."""
     table, rest = served.pending(2)
@@ -278,7 +278,7 @@ METADATA_CHANGES: dict[str, tuple[Change, Callable[[Rows], Rows]]] = {
 
 @pytest.mark.parametrize("version", [2, 3])
 @pytest.mark.parametrize("change", list(METADATA_CHANGES))
-def test_changes_of_metadata(served: Served, change: str, version: int) -> None:
+def test_metadata_changes(served: Served, change: str, version: int) -> None:
     table, rest = served.pending(version)
     act, after = METADATA_CHANGES[change]
     act(rest)
@@ -287,7 +287,7 @@ def test_changes_of_metadata(served: Served, change: str, version: int) -> None:
     assert served.same_rows(table) == after(BEFORE[:2])
 
 
-def test_a_column_twice(served: Served) -> None:
+def test_readded_schema_gets_its_old_id(served: Served) -> None:
     """CP-92: a schema that the table had before has its old id again."""
     table, rest = served.pending(2)
     first = rest.schema().schema_id
@@ -306,7 +306,7 @@ def test_upgrade_to_version_3(served: Served) -> None:
     assert served.same_rows(table) == BEFORE[:2]
 
 
-def test_rows_on_a_branch(served: Served) -> None:
+def test_branch_of_the_conversion_is_written_and_read(served: Served) -> None:
     """A branch of the conversion is written and read; `main` is not moved by that."""
     table, rest = served.pending(2)
     head = rest.metadata.current_snapshot_id
@@ -342,7 +342,7 @@ def test_rollback_and_expiry(served: Served, version: int) -> None:
     assert not {snapshot.snapshot_id for snapshot in served.rest.load_table(table.name).snapshots()} & set(gone)
 
 
-def test_expiry_of_the_source_of_the_head(served: Served) -> None:
+def test_expiry_of_the_conversion_source(served: Served) -> None:
     """SV-9: the client sees the conversion as the head, and may let its source expire."""
     table, rest = served.pending(2)
     head = rest.metadata.current_snapshot_id
@@ -352,7 +352,7 @@ def test_expiry_of_the_source_of_the_head(served: Served) -> None:
     assert [snapshot.snapshot_id for snapshot in served.rest.load_table(table.name).snapshots()] == [head]
 
 
-def test_plans_on_the_server(served: Served) -> None:
+def test_server_side_planning_of_every_snapshot(served: Served) -> None:
     """Every past snapshot is read by its own id."""
     table, _ = served.pending(2)
     rest = load_catalog("plans", type="rest", uri=served.rest.properties["uri"], **{"scan-planning-mode": "server"})
@@ -413,7 +413,7 @@ def test_create_table_transaction(served: Served) -> None:
         served.rest.create_table_transaction(name, SCHEMA)
 
 
-def test_names_of_tables(served: Served) -> None:
+def test_table_name_operations(served: Served) -> None:
     """List, exists, rename, register, drop, purge."""
     rest = served.rest
     rest.create_namespace("names")
@@ -448,7 +448,7 @@ def test_names_of_tables(served: Served) -> None:
 
 
 @pytest.mark.parametrize("name", ["with space", "ünï-cödé", "a/b", "100%", "q?x=1&y", "plus+plus", "new.dot"])
-def test_odd_names_of_tables(served: Served, name: str) -> None:
+def test_unusual_table_names(served: Served, name: str) -> None:
     identifier = ("db", name)
     served.rest.create_table(identifier, SCHEMA)
     assert served.rest.table_exists(identifier)

@@ -106,7 +106,7 @@ def test_wheel_has_every_file_of_the_packages_and_the_jar(release: Release) -> N
         assert "tableformat/spark/LakeCatalog.class" in classes.namelist()
 
 
-def test_tests_are_in_neither(release: Release) -> None:
+def test_distributions_do_not_contain_tests(release: Release) -> None:
     """A clone has them, with the tables that they read."""
     with tarfile.open(release.sdist) as archive:
         folders = {name.split("/")[1] for name in archive.getnames() if "/" in name}
@@ -115,7 +115,7 @@ def test_tests_are_in_neither(release: Release) -> None:
     assert not any(name.startswith("tests/") for name in release.names_in_wheel())
 
 
-def test_licence_is_in_both(release: Release) -> None:
+def test_distributions_contain_the_licence(release: Release) -> None:
     licences = {path.name for path in ROOT.glob("LICEN[CS]E*")}
     packed = {name for name in release.names_in_wheel() if ".dist-info/licenses/" in name}
     assert {name.rpartition("/")[2] for name in packed} == licences
@@ -123,7 +123,7 @@ def test_licence_is_in_both(release: Release) -> None:
         assert licences <= {Path(name).name for name in archive.getnames()}
 
 
-def test_first_snippet_of_the_readme_without_java(user_python: Path, tmp_path: Path) -> None:
+def test_readme_snippet_runs_without_java(user_python: Path, tmp_path: Path) -> None:
     found = FIRST_SNIPPET.search((ROOT / "README.md").read_text())
     assert found is not None, "the first snippet ends with a comment that tells what it prints"
     snippet, stated = found.groups()
@@ -165,7 +165,7 @@ follow_imports = skip
 """Other people's types would take most of the time, and are theirs."""
 
 
-def test_type_checkers_see_the_types(user_python: Path, tmp_path: Path) -> None:
+def test_type_checkers_find_the_types(user_python: Path, tmp_path: Path) -> None:
     (tmp_path / "user.py").write_text(USER)
     (tmp_path / "mypy.ini").write_text(MYPY)
     command = [sys.executable, "-m", "mypy", "--python-executable", str(user_python), "--no-error-summary", "user.py"]

@@ -66,13 +66,13 @@ class TestWriting:
 
     @WIDTHS
     @pytest.mark.limit_memory(LIMIT)
-    def test_append_of_rows_in_no_order(self, table: tf.Table, row_bytes: int) -> None:
+    def test_append_of_unsorted_rows(self, table: tf.Table, row_bytes: int) -> None:
         """MT-63"""
         rows = WideRows(row_bytes, TOTAL, is_sorted=False)
         assert table.append(rows.reader()).added_row_count == rows.row_count
 
     @pytest.mark.limit_memory(LIMIT)
-    def test_rows_that_become_wider(self, table: tf.Table) -> None:
+    def test_append_of_rows_that_become_wider(self, table: tf.Table) -> None:
         """MT-63: what was found out of the first rows does not hold for the later ones."""
         widths = [WideRows(row_bytes, TOTAL // 4) for row_bytes in (40, 1_000, 20_000, 1_000_000)]
         batches = (batch for rows in widths for batch in rows.batches())
@@ -145,7 +145,7 @@ class TestConversion:
         return loaded(tmp_path)
 
     @pytest.mark.limit_memory("192 MB")
-    def test_does_not_grow_with_the_table(self, table: tf.Table) -> None:
+    def test_conversion_memory_does_not_grow_with_the_table(self, table: tf.Table) -> None:
         """MT-63"""
         assert table.maintenance.convert_deletes().removed_range_delete_files_count == 20
 
@@ -163,12 +163,12 @@ class TestScan:
         return loaded(tmp_path)
 
     @pytest.mark.limit_memory("48 MB")
-    def test_to_batches_does_not_grow_with_the_table(self, table: tf.Table) -> None:
+    def test_to_batches_memory_does_not_grow_with_the_table(self, table: tf.Table) -> None:
         """MT-63: four stretches are in flight on two cores, each as it is in the file and decoded."""
         assert sum(batch.nbytes for batch in table.scan().to_batches()) > 45 * MIB
 
     @pytest.mark.limit_memory("48 MB")
-    def test_changes_do_not_grow_with_the_deleted_rows(self, table: tf.Table) -> None:
+    def test_changes_memory_does_not_grow_with_deleted_rows(self, table: tf.Table) -> None:
         """CF-7: four files come, and one range delete, which covers them whole, takes every row away."""
         table.delete_range(everything=True)
         assert sum(batch.nbytes for batch in table.changes().to_batches()) > 2 * 45 * MIB

@@ -6,9 +6,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
+from evolving_operations import last_of_each, verbs_for
 from evolving_tables import EvolvingTable, arrow_of
 from evolving_values import KnownRow, Rows, are_alike, rows_in, value_at
-from evolving_verbs import last_of_each, verbs_for
 from pyiceberg.types import NestedField, PrimitiveType
 
 import tableformat as tf

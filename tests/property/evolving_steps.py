@@ -7,8 +7,8 @@ import datetime as dt
 from collections.abc import Callable
 from typing import Any, Final
 
-from evolving_held import act_on_held, hold, read_held
-from evolving_more import more_verbs_for, set_properties
+from evolving_combined_operations import more_verbs_for, set_properties
+from evolving_open_handles import act_on_held, hold, read_held
 from evolving_staged import commit_staged, publish_snapshot, stage_rows, stage_snapshot
 from evolving_tables import MAIN, NAMES, NUMBER_COLUMN, EvolvingTable
 from pyiceberg.schema import index_by_id

@@ -58,7 +58,7 @@ class EvolvingTable:
     published: list[Any] = field(default_factory=list)
     """The waiting snapshots that were published to a branch."""
     held: list[Any] = field(default_factory=list)
-    """Handles and readers of former states (`evolving_held`)."""
+    """Handles and readers of former states (`evolving_open_handles`)."""
     types: Sequence[str] = ()
     """A few, so that keys, partitions and columns of one type are many."""
     _next_number: int = 0

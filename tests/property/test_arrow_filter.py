@@ -112,7 +112,7 @@ def tables(draw: st.DrawFn) -> pa.Table:
 @given(tables(), expressions)
 @example(pa.Table.from_pylist([{"row": 0, "d": math.nan}], schema=ARROW), ~(pc.field("d") > 1.0))
 @example(pa.Table.from_pylist([{"row": 0, "i": None}], schema=ARROW), ~pc.field("i").isin([1]))
-def test_every_row_that_pyarrow_keeps_passes_the_translation(rows: pa.Table, expression: pc.Expression) -> None:
+def test_translated_filter_keeps_all_rows_of_pyarrow(rows: pa.Table, expression: pc.Expression) -> None:
     expected = ds.dataset(rows).to_table(filter=expression)["row"].to_pylist()
     translation = translate(expression, SCHEMA, ARROW)
     kept = filter_rows(translation.bound, rows)["row"].to_pylist()
@@ -121,7 +121,7 @@ def test_every_row_that_pyarrow_keeps_passes_the_translation(rows: pa.Table, exp
         assert kept == expected
 
 
-def test_a_filter_of_duckdb_is_understood_exactly() -> None:
+def test_duckdb_filters_are_translated_exactly() -> None:
     """Without this, point lookups would read whole tables."""
     expression = (pc.field("s") == 'it\'s "a"\n') & pc.if_else(
         pc.field("i").is_valid(), pc.field("i").isin([1, 2]), pa.scalar(None, pa.bool_())
@@ -131,7 +131,7 @@ def test_a_filter_of_duckdb_is_understood_exactly() -> None:
     assert translation.columns == ("i", "s")
 
 
-def test_names_that_could_be_mistaken_for_syntax_are_not_parsed() -> None:
+def test_column_names_with_syntax_characters_are_not_parsed() -> None:
     name = "a'\nliteral: '0"
     schema = Schema(NestedField(1, name, LongType(), required=False))
     translation = translate(pc.field(name) == 1, schema, arrow_schema(schema))

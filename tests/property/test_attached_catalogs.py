@@ -175,7 +175,7 @@ _STEPS: Final[tuple[Callable[[AttachedWorld, str | None], None], ...]] = (
 @pytest.mark.slow
 @settings(max_examples=examples(0.04))
 @given(seed=st.integers(0, 2**63))
-def test_views_follow_tables_whatever_becomes_of_their_names(seed: int) -> None:
+def test_attached_views_follow_table_creates_renames_and_drops(seed: int) -> None:
     """LK-2, LK-17"""
     with fast_lake() as catalog, duckdb.connect() as connection:
         tf.duckdb.attach(connection, catalog)

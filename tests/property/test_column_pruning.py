@@ -204,7 +204,7 @@ def outcome(run: Any) -> Any:
 
 @settings(max_examples=examples(1), deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(prunings(), st.sampled_from([{}, {"_TABLE_MAX": 0}, {"_CODES_MAX": 1, "_TABLE_MAX": 20}]))
-def test_files_are_pruned_together_as_one_by_one(drawn: Any, limits: dict[str, int]) -> None:
+def test_batch_pruning_agrees_with_single_file_pruning(drawn: Any, limits: dict[str, int]) -> None:
     """All types; nulls, NaN, truncated and narrow bounds, invalid bounds, several specs. The states of comparisons are
     distinguished by a table, by a sort, and again after each comparison."""
     bound, specs, files = drawn
@@ -226,7 +226,7 @@ def keyed_deletes(draw: st.DrawFn, columns: list[int], specs: list[Any]) -> Dele
 
 @settings(max_examples=examples(1), deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(st.data())
-def test_deletes_of_files_together_are_those_one_by_one(data: st.DataObject) -> None:
+def test_batch_delete_assignment_agrees_with_single_files(data: st.DataObject) -> None:
     """DA-2, DA-3: by number, scope and bounds, whether they are listed for each file or shared."""
     columns = data.draw(st.lists(st.integers(0, len(SOURCES) - 1), min_size=1, max_size=2, unique=True))
     drawn = data.draw(st.lists(specs_with_partitions(), min_size=1, max_size=2))
@@ -268,7 +268,7 @@ def test_deletes_of_files_together_are_those_one_by_one(data: st.DataObject) -> 
 
 @settings(max_examples=examples(0.6), deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(st.data())
-def test_key_bounds_of_files_together_are_those_one_by_one(data: st.DataObject) -> None:
+def test_batch_key_bounds_agree_with_single_files(data: st.DataObject) -> None:
     """RD-10: the same cuts, regardless of the metrics."""
     columns = data.draw(st.lists(st.integers(0, len(SOURCES) - 1), min_size=1, max_size=3, unique=True))
     nowhere = (PartitionSpec(spec_id=0), st.just(()))
@@ -307,7 +307,7 @@ def way_of_decoding(request: pytest.FixtureRequest) -> Iterator[str]:
 
 @settings(READING, suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture])
 @given(drawn=data_manifests())
-def test_columns_hold_what_entries_hold(way_of_decoding: str, drawn: Any) -> None:
+def test_decoded_columns_equal_manifest_entries(way_of_decoding: str, drawn: Any) -> None:
     """DA-9: every field of every live file, with inherited numbers and row ids, by both ways of decoding."""
     version, spec, rows, first_row_id = drawn
     with tempfile.TemporaryDirectory() as directory:
@@ -321,7 +321,7 @@ def test_columns_hold_what_entries_hold(way_of_decoding: str, drawn: Any) -> Non
     assert same(found, expected)
 
 
-def test_lanes_prove_records_of_every_length(tmp_path: Path) -> None:
+def test_parallel_decoding_handles_records_of_any_length(tmp_path: Path) -> None:
     """Many files with fields of many lengths, and paths inside other fields, are decoded in parallel lanes."""
     spec = PartitionSpec(spec_id=0)
     rows = [

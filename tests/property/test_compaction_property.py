@@ -201,7 +201,9 @@ COMMON: dict[str, Any] = {
 
 @settings(max_examples=examples(0.6), **COMMON)
 @given(steps=SCHEDULES, partition_by=st.sampled_from([[], ["id1"], ["bucket(2, id2)"]]), version=st.sampled_from("23"))
-def test_no_schedule_loses_a_row_or_brings_one_back(steps: list[Step], partition_by: list[str], version: str) -> None:
+def test_compaction_under_any_schedule_keeps_exactly_the_live_rows(
+    steps: list[Step], partition_by: list[str], version: str
+) -> None:
     """CP-4, CP-7, CP-8, CP-9, CP-11, MT-43, MT-47, MT-48"""
     check(steps, partition_by, version)
 
@@ -233,7 +235,7 @@ def finds_a_mistake(examples: int) -> bool:
     return False
 
 
-def test_new_number_for_old_rows_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_new_sequence_number_for_old_rows_is_detected(monkeypatch: pytest.MonkeyPatch) -> None:
     """CP-7: the mistake of apache/iceberg issue 10312: rows that were deleted concurrently come back."""
     change_of = compaction._change
 
@@ -246,7 +248,7 @@ def test_new_number_for_old_rows_is_found(monkeypatch: pytest.MonkeyPatch) -> No
     assert finds_a_mistake(60)
 
 
-def test_missing_conflict_rules_are_found(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_missing_conflict_rules_are_detected(monkeypatch: pytest.MonkeyPatch) -> None:
     """CP-8, CP-9: either rule is enough against a delete and its conversion; without both, rows come back."""
     rules = {
         **conflicts.CONFLICT_TABLE,

@@ -42,7 +42,7 @@ def expected(values: list[Any], fits: Any) -> tuple[list[Any], list[int]]:
 
 @settings(max_examples=examples(0.75), deadline=None)
 @given(st.lists(st.none() | st.integers(*LONG) | st.integers(-3, 3)), st.booleans())
-def test_longs_into_int(values: list[int | None], required: bool) -> None:
+def test_conform_long_to_int(values: list[int | None], required: bool) -> None:
     array = pa.array(values, pa.int64())
     assert outcome(array, IntegerType(), required=required) == expected(
         values, lambda value: (not required) if value is None else INT[0] <= value <= INT[1]
@@ -51,7 +51,7 @@ def test_longs_into_int(values: list[int | None], required: bool) -> None:
 
 @settings(max_examples=examples(1), deadline=None)
 @given(st.lists(st.none() | st.integers(0, 2**64 - 1)))
-def test_unsigned_into_long(values: list[int | None]) -> None:
+def test_conform_unsigned_to_long(values: list[int | None]) -> None:
     assert outcome(pa.array(values, pa.uint64()), LongType()) == expected(
         values, lambda value: value is None or value <= LONG[1]
     )
@@ -59,7 +59,7 @@ def test_unsigned_into_long(values: list[int | None]) -> None:
 
 @settings(max_examples=examples(1), deadline=None)
 @given(st.lists(st.none() | st.integers(*LONG) | st.sampled_from([2**53, 2**53 + 1, -(2**53), -(2**53) - 1])))
-def test_longs_into_double(values: list[int | None]) -> None:
+def test_conform_long_to_double(values: list[int | None]) -> None:
     assert outcome(pa.array(values, pa.int64()), DoubleType()) == expected(
         values, lambda value: value is None or abs(value) <= 2**53
     )
@@ -70,7 +70,7 @@ def test_longs_into_double(values: list[int | None]) -> None:
     st.lists(st.none() | st.decimals(-99999, 99999, places=4)),
     st.integers(0, 4).flatmap(lambda scale: st.tuples(st.integers(max(scale, 1), 12), st.just(scale))),
 )
-def test_decimals_into_a_smaller_decimal(values: list[Decimal | None], target: tuple[int, int]) -> None:
+def test_conform_decimal_to_smaller_decimal(values: list[Decimal | None], target: tuple[int, int]) -> None:
     precision, scale = target
 
     def fits(value: Decimal | None) -> bool:
@@ -83,7 +83,7 @@ def test_decimals_into_a_smaller_decimal(values: list[Decimal | None], target: t
 
 @settings(max_examples=examples(1), deadline=None)
 @given(st.lists(st.none() | st.integers(-(10**18), 10**18) | st.integers(-5, 5).map(lambda n: n * 1000)))
-def test_nanoseconds_into_microseconds(values: list[int | None]) -> None:
+def test_conform_nanoseconds_to_microseconds(values: list[int | None]) -> None:
     kept, refused = outcome(pa.array(values, pa.timestamp("ns")), TimestampType())
     epoch = dt.datetime(1970, 1, 1)
     assert (kept, refused) == (
@@ -98,7 +98,7 @@ def test_nanoseconds_into_microseconds(values: list[int | None]) -> None:
 
 @settings(max_examples=examples(1), deadline=None)
 @given(st.lists(st.none() | st.binary(max_size=4)))
-def test_binaries_into_fixed(values: list[bytes | None]) -> None:
+def test_conform_binary_to_fixed(values: list[bytes | None]) -> None:
     assert outcome(pa.array(values, pa.binary()), FixedType(2)) == expected(
         values, lambda value: value is None or len(value) == 2
     )
@@ -118,7 +118,7 @@ NESTED = ListType(2, ELEMENT, element_required=False)
     ),
     st.integers(0, 2),
 )
-def test_structs_in_lists(values: list[list[dict[str, int | None] | None] | None], first: int) -> None:
+def test_conform_structs_in_lists(values: list[list[dict[str, int | None] | None] | None], first: int) -> None:
     def fits(value: list[dict[str, int | None] | None] | None) -> bool:
         return all(
             element is None or (element["a"] in range(4) and (element["b"] is None or element["b"] in range(4)))

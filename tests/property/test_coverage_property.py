@@ -64,7 +64,7 @@ def meant_for(fragments: list[Fragment], lower: int, upper: int, number: int) ->
     st.lists(numbered, max_size=12), st.lists(numbered, max_size=6), st.sampled_from([1, 2, 3, 1 << 20]), st.booleans()
 )
 @example(TOUCHING, [((first, first + 5), 0) for first in (0, 6, 12, 18)], 1 << 20, True)
-def test_files_get_the_joined_spans_that_reach_them(
+def test_files_get_the_merged_spans_that_overlap_them(
     spans: list[tuple[tuple[int, int], int]], files: list[tuple[tuple[int, int], int]], at_once: int, sort: bool
 ) -> None:
     """RD-2, RD-10: regardless of the files that are looked up together, and of the number of fragments that are
@@ -105,7 +105,7 @@ def test_files_get_the_joined_spans_that_reach_them(
 
 
 @pytest.mark.parametrize(("each", "total_max", "shares"), [(2, 100, True), (3, 100, False), (3, 8, True)])
-def test_files_share_a_skyline_where_each_would_have_many_spans(each: int, total_max: int, shares: bool) -> None:
+def test_files_with_many_spans_share_a_skyline(each: int, total_max: int, shares: bool) -> None:
     """Three files; three spans overlap each of them."""
     array = skyline(span_array(KEY, [(((a,), False), ((a + 1,), False)) for a in (0, 2, 4)], [7, 7, 7]))
     lower, upper = encoded(-1), encoded(9) + AFTER_MARKER
@@ -119,7 +119,7 @@ def test_files_share_a_skyline_where_each_would_have_many_spans(each: int, total
 
 
 @given(st.lists(st.integers(-50, 50), min_size=1, max_size=40), st.data())
-def test_extremes_are_those_of_each_range(numbers: list[int], data: st.DataObject) -> None:
+def test_range_minimum_and_maximum_match_brute_force(numbers: list[int], data: st.DataObject) -> None:
     ends = st.tuples(st.integers(0, len(numbers) - 1), st.integers(1, len(numbers)))
     ranges = data.draw(st.lists(ends.filter(lambda pair: pair[0] < pair[1]), max_size=8))
     first, last = (np.array([pair[side] for pair in ranges], np.int64) for side in (0, 1))

@@ -31,13 +31,13 @@ def world(request: pytest.FixtureRequest) -> Iterator[CrashWorld]:
 
 
 @pytest.mark.parametrize("world", VERSIONS, indirect=True)
-def test_the_lake_is_sound_before_any_failure(world: CrashWorld) -> None:
+def test_restored_lake_has_no_findings(world: CrashWorld) -> None:
     world.restore()
     world.check_files()
 
 
 @of_versions("verb", VERBS)
-def test_verb_is_all_or_nothing_and_its_batch_is_committed_once(world: CrashWorld, verb: str) -> None:
+def test_crashed_operation_is_atomic_and_its_batch_commits_once(world: CrashWorld, verb: str) -> None:
     """CP-13, CP-18, PR-1: the rows from before or after the call; after the repeated call, the rows from after."""
     run = partial(VERBS[verb], **BATCH)
     world.restore()
@@ -60,7 +60,7 @@ def test_verb_is_all_or_nothing_and_its_batch_is_committed_once(world: CrashWorl
 
 
 @of_versions("change", CHANGES_OF_METADATA)
-def test_change_of_metadata_is_all_or_nothing(world: CrashWorld, change: str) -> None:
+def test_crashed_metadata_change_is_atomic(world: CrashWorld, change: str) -> None:
     """Refs, schema, partitions, key, properties, and the tables of the catalog."""
     run = CHANGES_OF_METADATA[change]
     world.restore()
@@ -79,7 +79,7 @@ def test_change_of_metadata_is_all_or_nothing(world: CrashWorld, change: str) ->
 
 
 @of_versions("job", JOBS)
-def test_job_changes_no_row_wherever_it_dies(world: CrashWorld, job: str) -> None:
+def test_crashed_job_changes_no_row(world: CrashWorld, job: str) -> None:
     """MT-1: and the next run of it does the rest. Publishing moves rows between branches, each as a whole."""
     run = JOBS[job]
     world.restore()

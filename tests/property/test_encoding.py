@@ -35,7 +35,7 @@ def encoded_rows(types: list[PrimitiveType], rows: list[tuple[Any, ...]]) -> lis
 
 @settings(max_examples=examples(1), deadline=None)
 @given(typed_rows())
-def test_encoded_keys_compare_like_keys(case: tuple[list[PrimitiveType], list[tuple[Any, ...]]]) -> None:
+def test_encoded_keys_are_ordered_like_keys(case: tuple[list[PrimitiveType], list[tuple[Any, ...]]]) -> None:
     """RD-4: order and equality, against a plain comparator."""
     types, rows = case
     encoded = encoded_rows(types, rows)
@@ -47,7 +47,7 @@ def test_encoded_keys_compare_like_keys(case: tuple[list[PrimitiveType], list[tu
 
 @settings(max_examples=examples(1), deadline=None)
 @given(typed_rows())
-def test_a_prefix_covers_exactly_the_keys_that_begin_with_it(
+def test_prefix_interval_contains_exactly_its_keys(
     case: tuple[list[PrimitiveType], list[tuple[Any, ...]]],
 ) -> None:
     """RD-1, RD-5: before(p) <= key < after(p) for the keys that begin with p and for no others."""
@@ -65,9 +65,7 @@ def test_a_prefix_covers_exactly_the_keys_that_begin_with_it(
 
 @settings(max_examples=examples(1), deadline=None)
 @given(keyed_cases(), st.booleans())
-def test_runs_of_equal_rows_have_the_keys_of_their_rows(
-    case: tuple[KeyColumns, list[tuple[Any, ...]], Any], is_sorted: bool
-) -> None:
+def test_run_encoding_equals_row_encoding(case: tuple[KeyColumns, list[tuple[Any, ...]], Any], is_sorted: bool) -> None:
     """RD-4: for rows in any order, and if equal rows are adjacent."""
     key, rows, _ = case
     if is_sorted:
@@ -92,7 +90,7 @@ _DUCKDB_RANGE = st.integers(-(10**15), 10**15)
 
 @settings(max_examples=examples(1), deadline=None)
 @given(st.data())
-def test_key_order_is_the_order_of_duckdb_sort_keys(data: st.DataObject) -> None:
+def test_key_order_agrees_with_duckdb_sort_keys(data: st.DataObject) -> None:
     """RD-4: DuckDB's create_sort_key, an independent encoding, ranks the same rows the same way."""
     types = data.draw(st.lists(type_choices, min_size=1, max_size=3))
     pools = []
@@ -126,7 +124,7 @@ _WIDENINGS = [
 
 @settings(max_examples=examples(1), deadline=None)
 @given(st.sampled_from(_WIDENINGS), st.data())
-def test_promotion_leaves_encoded_keys_as_they_are(
+def test_type_promotion_does_not_change_encoded_keys(
     widening: tuple[PrimitiveType, PrimitiveType], data: st.DataObject
 ) -> None:
     """RD-4: int to long, float to double and more decimal digits."""
@@ -135,7 +133,7 @@ def test_promotion_leaves_encoded_keys_as_they_are(
     assert encode_rows([column], [narrow]).equals(encode_rows([column], [wide]))
 
 
-def test_every_nan_is_one_key_above_infinity() -> None:
+def test_all_nans_are_one_key_above_infinity() -> None:
     """RD-4: NaN payloads and signs do not matter, nor does the sign of zero."""
     nans = np.array([0x7FF8000000000000, 0xFFF8000000000000, 0x7FF0000000000001, 0x7FFFFFFFFFFFFFFF], np.uint64)
     values = np.concatenate([nans.view(np.float64), [np.inf, 0.0, -0.0]])

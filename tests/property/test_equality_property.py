@@ -96,9 +96,7 @@ def keys_of(types: list[PrimitiveType], deletes: list[tuple[list[tuple[Any, ...]
 
 
 @given(cases(), st.integers(0, 6), st.booleans(), st.booleans())
-def test_exactly_the_rows_that_equal_a_newer_key_are_deleted(
-    case, data_number: int, as_codes: bool, codes_text: bool
-) -> None:
+def test_equality_deletes_agree_with_brute_force(case, data_number: int, as_codes: bool, codes_text: bool) -> None:
     """DA-2, DA-4, DA-5: also if text is dictionary-encoded, by the caller or because long columns have few values."""
     with patch.object(key_hashes, "_SAMPLE_ROWS", 0) if codes_text else nullcontext():
         _check_deleted_rows(case, data_number, as_codes)
@@ -117,7 +115,7 @@ def _check_deleted_rows(case, data_number: int, as_codes: bool) -> None:
 
 
 @given(cases(), st.integers(0, 6))
-def test_searching_sorted_rows_finds_what_looking_up_finds(case, data_number: int) -> None:
+def test_sorted_search_agrees_with_hash_lookup(case, data_number: int) -> None:
     """RD-11: both ways of applying equality deletes mean the same."""
     types, rows, deletes = case
     if not rows or any(family_of(kind) is KeyFamily.FLOAT for kind in types):

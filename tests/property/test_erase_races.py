@@ -89,7 +89,7 @@ def crossed_once(first: int) -> list[tuple[str, str]]:
 
 
 @pytest.mark.parametrize(("writer", "version"), crossed_once(0))
-def test_an_erasure_while_another_commit_waits(tmp_path: Path, writer: str, version: str) -> None:
+def test_erasure_during_a_pending_commit(tmp_path: Path, writer: str, version: str) -> None:
     """CP-91: the other commit is made again or fails, and succeeds when it is repeated."""
     table = lake(tmp_path, version)
     expected = others(after(WRITERS[writer], tmp_path / "own", version))
@@ -108,7 +108,7 @@ def test_an_erasure_while_another_commit_waits(tmp_path: Path, writer: str, vers
 
 @pytest.mark.parametrize("stop", ["replace_histories", "commit_table"])
 @pytest.mark.parametrize(("writer", "version"), crossed_once(1))
-def test_another_commit_while_an_erasure_waits(tmp_path: Path, writer: str, version: str, stop: str) -> None:
+def test_commit_during_a_pending_erasure(tmp_path: Path, writer: str, version: str, stop: str) -> None:
     """MT-116, MT-118: before its commit the erasure plans again, and also reaches what was committed in the meantime.
     Afterwards it removes files while others write."""
     table = lake(tmp_path, version)
@@ -136,7 +136,7 @@ def after(write: Callable[[tf.Table], Any], directory: Path, version: str) -> Ke
     return keys(own.refresh())
 
 
-def test_rows_that_arrive_during_an_erasure_are_erased_too(tmp_path: Path) -> None:
+def test_rows_added_during_an_erasure_are_erased(tmp_path: Path) -> None:
     table = lake(tmp_path)
     job = SteppedJob("erase", str(tmp_path / "lake"), erase)
     step_to(job, "replace_histories")
@@ -147,7 +147,7 @@ def test_rows_that_arrive_during_an_erasure_are_erased_too(tmp_path: Path) -> No
     assert traces(tmp_path) == []
 
 
-def test_a_snapshot_that_is_staged_meanwhile_is_made_again(tmp_path: Path) -> None:
+def test_snapshot_staged_during_an_erasure_is_rewritten(tmp_path: Path) -> None:
     """CP-91, SP-23: it has no branch whose head would show the erasure."""
     from pyiceberg.table.snapshots import Operation
 
@@ -181,7 +181,7 @@ def world(request: pytest.FixtureRequest) -> Iterator[CrashWorld]:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("world", VERSIONS, indirect=True)
-def test_an_erasure_that_fails_is_all_or_nothing_and_the_next_one_completes_it(world: CrashWorld) -> None:
+def test_failed_erasure_is_atomic_and_is_completed_by_the_next(world: CrashWorld) -> None:
     """MT-118: at any call to a file or to the catalog."""
     world.restore()
     before = world.rows_of_refs()

@@ -120,7 +120,7 @@ ACTS: Final[list[Act]] = [
 
 
 @pytest.mark.parametrize("seed", range(SEEDS))
-def test_the_history_stays_without_the_person(tmp_path: Path, seed: int) -> None:
+def test_erasure_keeps_all_other_rows_of_the_history(tmp_path: Path, seed: int) -> None:
     dice = random.Random(seed)
     table = random_table(tmp_path, dice)
     before = {each.snapshot_id: rows_at(table, each.snapshot_id) for each in table.metadata.snapshots}

@@ -24,11 +24,11 @@ def try_everything(version: int, schema: Schema, seed: int) -> None:
 
 @pytest.mark.long
 @pytest.mark.parametrize("version", [2, 3])
-def test_all_types_in_one_table(version: int) -> None:
+def test_table_with_all_column_types(version: int) -> None:
     try_everything(version, widest_schema(version), seed=version)
 
 
 @settings(max_examples=examples(0.04), deadline=None)
 @given(VERSIONS.flatmap(lambda version: st.tuples(st.just(version), schemas(version))), st.integers(0, 2**32))
-def test_random_types_in_one_table(of: tuple[int, Schema], seed: int) -> None:
+def test_table_with_random_column_types(of: tuple[int, Schema], seed: int) -> None:
     try_everything(*of, seed)

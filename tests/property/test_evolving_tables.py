@@ -8,17 +8,17 @@ from contextlib import nullcontext
 
 import pytest
 from evolving_checks import Checks, same
+from evolving_operations import append
 from evolving_steps import act, begin, change_key, change_schema, change_spec, run_job, step, upgrade
 from evolving_tables import MAIN, EvolvingTable
 from evolving_values import Rows
-from evolving_verbs import append
 from example_counts import examples
 from fast_lake import fast_lake
+from history_error_notes import told_with
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from large_inputs import taken_for_large
 from soak_figures import count
-from told_history import told_with
 
 STEPS = 12
 STEPS_BETWEEN_ALL_CHECKS = 4
@@ -28,7 +28,7 @@ INGEST = "ingest"
 @pytest.mark.slow
 @settings(max_examples=examples(0.1))
 @given(seed=st.integers(0, 2**63), is_large=st.booleans())
-def test_every_door_has_the_rows_of_a_table_that_evolves(seed: int, is_large: bool) -> None:
+def test_all_readers_agree_after_schema_evolution(seed: int, is_large: bool) -> None:
     """CF-1 to CF-6, CP-35 to CP-37, DA-1 to DA-4, FM-20, FM-21, RD-4: scans and snapshots, filters, the change feed
     between any two snapshots, and lookups. Also row lineage, DuckDB with filters, aggregates and time travel, a deep
     verification, and staged, held or half-read objects from before the table changed.
@@ -56,7 +56,7 @@ def run(known: EvolvingTable) -> None:
 @pytest.mark.slow
 @settings(max_examples=examples(0.06))
 @given(seed=st.integers(0, 2**63))
-def test_what_is_published_are_the_rows_of_the_branch_and_what_came_to_the_target(seed: int) -> None:
+def test_publish_merges_rows_of_branch_and_target(seed: int) -> None:
     """MT-30 to MT-33: regardless of the columns, partitions and version at the time of the publish."""
     with fast_lake() as catalog:
         known = EvolvingTable(catalog, "db.t", random.Random(seed))

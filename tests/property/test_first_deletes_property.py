@@ -23,7 +23,9 @@ cuts = st.tuples(st.lists(values, max_size=2).map(tuple), st.booleans())
 
 @settings(max_examples=examples(1))
 @given(st.lists(st.tuples(values, numbers), min_size=1), st.lists(st.tuples(values, st.integers(0, 9))))
-def test_first_number_of_a_key_from_some_place_on(pairs: list[tuple[int, int]], asked: list[tuple[int, int]]) -> None:
+def test_first_delete_of_a_key_after_a_sequence_number(
+    pairs: list[tuple[int, int]], asked: list[tuple[int, int]]
+) -> None:
     """CF-10: keys without deletes, or with only older deletes, have none."""
     deletes = DeleteNumbers.of(*(np.array(column, np.int64) for column in zip(*pairs, strict=True)))
     assert deletes.numbers.tolist() == sorted({number for _, number in pairs})
@@ -42,7 +44,7 @@ def test_first_number_of_a_key_from_some_place_on(pairs: list[tuple[int, int]], 
     st.lists(st.tuples(cuts, cuts, numbers), min_size=1, max_size=12),
     st.lists(st.tuples(values, values, st.integers(0, 9)), max_size=30),
 )
-def test_first_span_over_a_row(spans: list[tuple[Cut, Cut, int]], rows: list[tuple[int, int, int]]) -> None:
+def test_first_span_that_deletes_a_row(spans: list[tuple[Cut, Cut, int]], rows: list[tuple[int, int, int]]) -> None:
     """CF-10, RD-1: spans that overlap, are empty, or cover everything; each row in a file of its own age."""
     of = span_array(KEY, [(lower, upper) for lower, upper, _ in spans], [number for _, _, number in spans])
     numbered = NumberedSpans.of(of, pairs_max=1000)
@@ -67,7 +69,7 @@ def test_first_span_over_a_row(spans: list[tuple[Cut, Cut, int]], rows: list[tup
     ]
 
 
-def test_too_many_spans_over_each_other_are_not_held() -> None:
+def test_too_many_overlapping_spans_are_not_materialized() -> None:
     spans = [((), (value,), value) for value in range(1, 6)]
     of = span_array(KEY, [((lower, False), (upper, True)) for lower, upper, _ in spans], [each[2] for each in spans])
     assert NumberedSpans.of(of, pairs_max=14) is None

@@ -11,11 +11,11 @@ from evolving_steps import begin, step
 from evolving_tables import EvolvingTable
 from example_counts import examples
 from fast_lake import fast_lake
+from history_error_notes import told_with
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from large_inputs import taken_for_large
 from soak_figures import count
-from told_history import told_with
 
 STEPS = 12
 STEPS_BETWEEN_LINEAGE = 4
@@ -24,7 +24,7 @@ STEPS_BETWEEN_LINEAGE = 4
 @pytest.mark.slow
 @settings(max_examples=examples(0.08))
 @given(seed=st.integers(0, 2**63), is_large=st.booleans())
-def test_a_copy_that_follows_the_feed_is_the_table(seed: int, is_large: bool) -> None:
+def test_copy_built_from_the_change_feed_equals_the_table(seed: int, is_large: bool) -> None:
     """CF-1, CF-2, CF-6, CF-9, FM-20: in one step and in several, from an id and from a time, and by key. After
     rollbacks, expiries and moved branches the feed continues, or names a correct new start. Row ids are assigned once
     over all branches, and unchanged rows keep theirs."""

@@ -21,7 +21,7 @@ DEEP: Final = b"[" * 100_000
 
 
 @pytest.mark.parametrize("name", TARGETS)
-def test_changed_bytes_are_refused_with_an_error_of_the_library(name: str) -> None:
+def test_modified_bytes_raise_only_library_errors(name: str) -> None:
     target = TARGETS[name]
     seeds = target.seeds()
     assert seeds, "nothing to change"

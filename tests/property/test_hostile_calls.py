@@ -224,7 +224,7 @@ def templates() -> Iterator[dict[str, Template]]:
 
 @settings(max_examples=examples(1 if settings.get_current_profile_name() in LONG else 0.05))
 @given(calls=st.lists(hostile_call(), min_size=CALLS_PER_EXAMPLE, max_size=CALLS_PER_EXAMPLE), version=VERSIONS)
-def test_hostile_calls_are_refused_with_an_error_of_the_library_and_change_no_row(
+def test_hostile_calls_raise_library_errors_and_change_no_row(
     calls: list[HostileCall],
     version: str,
     templates: dict[str, Template],
@@ -264,6 +264,6 @@ def test_every_public_method_is_called() -> None:
     assert {owner for owner, _ in calls()} == {*METHODS, ""}
 
 
-def test_too_many_arguments_are_a_type_error_as_ever() -> None:
+def test_too_many_arguments_raise_type_error() -> None:
     with pytest.raises(TypeError, match="takes 1 positional argument but 2 were given"):
         tf.read_metadata("x", "y")  # type: ignore[arg-type, call-arg]

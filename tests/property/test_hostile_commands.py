@@ -120,7 +120,7 @@ def _word(pick: random.Random, parameter: str, directory: Path) -> str:
 @pytest.mark.slow
 @settings(max_examples=examples(0.1))
 @given(seed=st.integers(0, 2**63))
-def test_a_command_answers_or_says_what_is_wrong(seed: int) -> None:
+def test_hostile_commands_succeed_or_report_library_errors(seed: int) -> None:
     pick = random.Random(seed)
     with tempfile.TemporaryDirectory(prefix="commands-", dir=MEMORY if MEMORY.is_dir() else None) as parent:
         directory = Path(parent) / "copy"

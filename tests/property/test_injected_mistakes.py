@@ -30,7 +30,7 @@ mistakes are found after a few tables; a mistake that needs a race or a file of 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("mistake", every(6, MISTAKES), ids=lambda mistake: mistake.name)
-def test_mistake_is_found_within_the_budget(mistake: Mistake) -> None:
+def test_injected_mistakes_are_detected_within_the_budget(mistake: Mistake) -> None:
     """RD-1, RD-2, RD-4, DA-1, DA-2, DA-4, DA-7, CP-3, CP-7, CP-11, CP-22, CF-3, FM-20: broken, the two differ."""
     with fast_lake() as catalog, mistake.made(), pytest.raises((AssertionError, Flaky)) as found:
         run_state_machine_as_test(machine_on(catalog), settings=BUDGET)

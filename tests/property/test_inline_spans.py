@@ -59,7 +59,7 @@ def same(left: SpanArray, right: SpanArray) -> bool:
 
 @settings(max_examples=examples(1), deadline=None)
 @given(keyed_cases())
-def test_entry_and_file_hold_the_same_spans(case: Case) -> None:
+def test_spans_in_entry_equal_spans_in_file(case: Case) -> None:
     key, _, pairs = case
     spans = sort_and_merge(span_array(key, pairs))
     carried = encode_spans(spans, spans_to_parquet_table(spans))
@@ -72,7 +72,7 @@ def test_entry_and_file_hold_the_same_spans(case: Case) -> None:
 
 @settings(max_examples=examples(1), deadline=None)
 @given(st.lists(keyed_cases(), min_size=1, max_size=4))
-def test_packed_spans_are_those_of_their_files(cases: list[Case]) -> None:
+def test_packed_spans_equal_spans_of_their_files(cases: list[Case]) -> None:
     """RD-13, RD-8: files with the same key are decoded together, others separately; each has its own sequence
     number."""
     spans = [sort_and_merge(span_array(key, pairs)) for key, _, pairs in cases]
@@ -86,7 +86,7 @@ def test_packed_spans_are_those_of_their_files(cases: list[Case]) -> None:
 
 @settings(max_examples=examples(1), deadline=None)
 @given(st.data(), keyed_cases())
-def test_damaged_packed_bytes_are_an_error_that_names_the_file(data: st.DataObject, case: Case) -> None:
+def test_damaged_packed_bytes_raise_error_with_file_name(data: st.DataObject, case: Case) -> None:
     """zlib's checksum notices what a changed bit would bring back."""
     key, _, pairs = case
     spans = sort_and_merge(span_array(key, pairs))
@@ -99,7 +99,7 @@ def test_damaged_packed_bytes_are_an_error_that_names_the_file(data: st.DataObje
         decode_spans([entry(spans, damaged)], None)
 
 
-def test_packed_bytes_of_another_kind_are_errors() -> None:
+def test_invalid_packed_bytes_raise_error() -> None:
     """Bytes that decompress to very many, bytes of another table, and bytes with fewer spans than the entry states."""
     spans = spans_of_prefixes(key_of([LongType()]), pa.table({"k0": list(range(6))}))
     packed = pack_spans(spans_to_parquet_table(sort_and_merge(spans)))
@@ -114,7 +114,7 @@ def test_packed_bytes_of_another_kind_are_errors() -> None:
             decode_spans([entry(stated, damaged)], None)
 
 
-def test_of_packed_files_that_are_decoded_together_the_damaged_one_is_named() -> None:
+def test_damaged_packed_file_in_batch_is_named() -> None:
     """DA-8, RD-13: and a stream of other batches than our own is read alone."""
     spans = spans_of_prefixes(key_of([LongType()]), pa.table({"k0": list(range(6))}))
     packed = pack_spans(spans_to_parquet_table(spans))
@@ -137,7 +137,7 @@ def test_of_packed_files_that_are_decoded_together_the_damaged_one_is_named() ->
         decode_spans([good, wrong, good], None)
 
 
-def test_an_entry_carries_few_spans_as_a_record_more_of_them_packed_and_many_not_at_all() -> None:
+def test_entry_span_form_depends_on_number_and_size() -> None:
     """RD-13: by number and by size; spans that state numbers stay in their file."""
     key = key_of([LongType()])
     for count, is_carried in ((0, True), (4, True), (5, True), (MAX_SPANS, True), (MAX_SPANS + 1, False)):
@@ -167,7 +167,7 @@ def carried_by(number: int, key_type: PrimitiveType, *values: int) -> DeleteFile
     return entry(spans, encode_spans(spans, spans_to_parquet_table(spans)), number)
 
 
-def test_entries_of_every_form_and_of_keys_that_were_widened_since_are_decoded_together() -> None:
+def test_mixed_entry_forms_and_promoted_keys_are_decoded_together() -> None:
     """RD-13, RD-8: each with the sequence number of its file, regardless of the order of their keys."""
     entries = [
         carried_by(3, LongType(), 9, 12),
@@ -189,7 +189,7 @@ def test_entries_of_every_form_and_of_keys_that_were_widened_since_are_decoded_t
 
 
 @pytest.mark.parametrize("beside", [0, 2])
-def test_of_entries_that_are_decoded_together_the_damaged_one_is_named(beside: int) -> None:
+def test_damaged_entry_in_batch_is_named(beside: int) -> None:
     """DA-8, RD-7: spans out of order, another number of them, columns that are not the key's."""
     good = [carried_by(number, LongType(), number, number + 1) for number in range(3, 3 + beside)]
     unsorted = replace(carried_by(9, LongType(), 5, 4), file_path="deletes/wrong.parquet")
@@ -201,7 +201,7 @@ def test_of_entries_that_are_decoded_together_the_damaged_one_is_named(beside: i
             decode_spans([*good, wrong, *good], None)
 
 
-def test_packed_values_that_lie_outside_of_their_bytes_are_an_error() -> None:
+def test_packed_value_offsets_out_of_bounds_raise_error() -> None:
     """DA-8: also of one file among others, and before any of them is read."""
     spans = spans_of_prefixes(key_of([StringType()]), pa.table({"k0": ["aaa", "bbbb", "ccc", "ddd", "eee", "fff"]}))
     packed = pack_spans(spans_to_parquet_table(spans))
@@ -218,7 +218,7 @@ def test_packed_values_that_lie_outside_of_their_bytes_are_an_error() -> None:
 
 @settings(max_examples=examples(1), deadline=None)
 @given(st.data(), keyed_cases())
-def test_damaged_bytes_are_an_error_that_names_the_file_or_other_spans(data: st.DataObject, case: Case) -> None:
+def test_damaged_span_bytes_raise_error_or_decode_to_other_spans(data: st.DataObject, case: Case) -> None:
     key, _, pairs = case
     spans = sort_and_merge(span_array(key, pairs))
     carried = encode_spans(spans, spans_to_parquet_table(spans))

@@ -159,7 +159,7 @@ def _files() -> Iterator[None]:
 @pytest.mark.slow
 @settings(max_examples=examples(0.2))
 @given(layout=st.sampled_from(LAYOUTS), scenario=st.one_of(RANDOM, overtaken(), overtaken()))
-def test_whatever_the_order_of_calls_the_history_is_one_after_the_other(layout: Variant, scenario: Scenario) -> None:
+def test_interleaved_calls_are_serializable(layout: Variant, scenario: Scenario) -> None:
     """CP-1 to CP-11, CP-20 to CP-22: in the order of the snapshots each act does what it does alone; an act that fails
     changed nothing; no file that the table names is missing."""
     with tempfile.TemporaryDirectory(prefix="lake-", dir=MEMORY if MEMORY.is_dir() else None) as directory:

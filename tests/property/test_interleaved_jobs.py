@@ -405,7 +405,7 @@ def _files() -> Iterator[None]:
 @pytest.mark.parametrize("version", ["2", "3"])
 @settings(max_examples=examples(0.1))
 @given(first=IDS, acts=st.lists(UPKEEP, min_size=8, max_size=25), pace=PACES)
-def test_jobs_beside_writers_and_one_another(
+def test_interleaved_jobs_and_writers_keep_the_rows(
     version: str, first: list[int], acts: list[tuple[Any, ...]], pace: int | None
 ) -> None:
     """MT-3, MT-10, MT-11, MT-12, MT-14, MT-15, MT-51, MT-95, CP-7 to CP-11, CP-21, CP-22: jobs change how rows are
@@ -431,7 +431,7 @@ def test_jobs_beside_writers_and_one_another(
 @pytest.mark.parametrize("rounds_together", [0, 3])
 @settings(max_examples=examples(0.1))
 @given(first=IDS, acts=st.lists(PUBLISHING, min_size=8, max_size=25), pace=PACES)
-def test_publishing_beside_writers_of_both_branches(
+def test_publish_interleaved_with_writers_of_both_branches(
     rounds_together: int, first: list[int], acts: list[tuple[Any, ...]], pace: int | None
 ) -> None:
     """MT-30 to MT-33, LK-16: `main` never shows an equality or range delete. The rows that are published at the end are

@@ -81,7 +81,7 @@ def shared_rows(catalog: tf.Catalog) -> list[list[tuple[Any, ...]]]:
 
 @settings(max_examples=examples(0.1), deadline=None)
 @given(st.lists(st.sampled_from(sorted(ACTS)), min_size=2, max_size=3, unique=True), st.data())
-def test_both_tables_have_a_transaction_or_neither_has_at_every_moment(acts: list[str], data: st.DataObject) -> None:
+def test_two_table_transaction_is_atomic_at_every_moment(acts: list[str], data: st.DataObject) -> None:
     """CP-74, CP-78, CP-80: with commits between any two calls to the catalog."""
     with tempfile.TemporaryDirectory() as directory, tf.open_catalog(f"{directory}/lake") as catalog:
         catalog.create_namespace("db")

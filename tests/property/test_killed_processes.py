@@ -56,7 +56,7 @@ def world(request: pytest.FixtureRequest) -> Iterator[CrashWorld]:
 
 
 @of_versions("name", ACTIONS)
-def test_killed_process_leaves_the_rows_of_before_or_of_after(world: CrashWorld, name: str) -> None:
+def test_killed_process_leaves_operations_atomic(world: CrashWorld, name: str) -> None:
     """CP-13, CP-18, MT-1: and the next process finishes what it began, once."""
     run = partial(VERBS[name], **BATCH) if name in VERBS else JOBS[name]
     world.restore()

@@ -31,7 +31,7 @@ def compaction(tmp_path: Path) -> SteppedJob:
 
 @pytest.mark.parametrize("steps", range(1, 9))
 @pytest.mark.parametrize("converted", [False, True])
-def test_delete_between_plan_and_commit_of_a_compaction(tmp_path: Path, steps: int, converted: bool) -> None:
+def test_delete_during_compaction_stays_effective(tmp_path: Path, steps: int, converted: bool) -> None:
     """CP-7, CP-9 (apache/iceberg 10312): planned, a row deleted by key, the delete converted and dropped, committed."""
     table = two_files(tmp_path)
     job = compaction(tmp_path)
@@ -48,7 +48,7 @@ def test_delete_between_plan_and_commit_of_a_compaction(tmp_path: Path, steps: i
 
 
 @pytest.mark.parametrize("steps", range(1, 9))
-def test_positions_deleted_between_plan_and_commit_of_a_compaction(tmp_path: Path, steps: int) -> None:
+def test_position_delete_during_compaction_stays_effective(tmp_path: Path, steps: int) -> None:
     """CP-8 (nimtable/iceberg-compaction 163): the delete names rows of a file that the compaction replaces."""
     table = two_files(tmp_path)
     job = compaction(tmp_path)
@@ -63,7 +63,7 @@ def test_positions_deleted_between_plan_and_commit_of_a_compaction(tmp_path: Pat
 
 @pytest.mark.parametrize("upkeep", ["off", "writer"])
 @pytest.mark.parametrize("verb", ["merge", "append"])
-def test_a_handle_that_has_not_seen_a_delete_inserts_what_it_took(tmp_path: Path, upkeep: str, verb: str) -> None:
+def test_stale_handle_inserts_rows_deleted_concurrently(tmp_path: Path, upkeep: str, verb: str) -> None:
     """CP-38: the row was there when the handle was loaded, so nothing was inserted, and the table had neither."""
     table = two_files(tmp_path)
     table.set_properties({"tableformat.upkeep": upkeep})

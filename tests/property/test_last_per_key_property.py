@@ -27,7 +27,7 @@ def rank(value: float | None) -> tuple[int, float]:
 
 @settings(max_examples=examples(0.6), deadline=None)
 @given(rows=st.lists(st.tuples(KEY, ORDER), max_size=30), batch_rows=st.integers(1, 7), ordered=st.booleans())
-def test_both_paths_keep_what_a_dictionary_would(
+def test_last_row_per_key_agrees_with_a_dictionary(
     rows: list[tuple[tuple[str | None, int | None], float | None]], batch_rows: int, ordered: bool
 ) -> None:
     """DA-4: null keys equal each other."""
@@ -53,7 +53,7 @@ def test_both_paths_keep_what_a_dictionary_would(
 
 @settings(max_examples=examples(0.6), deadline=None)
 @given(rows=st.lists(st.tuples(KEY, ORDER, ORDER), max_size=30), batch_rows=st.integers(1, 7))
-def test_both_paths_keep_the_newest_rows_of_each_prefix(
+def test_newest_rows_per_prefix_agree_with_a_dictionary(
     rows: list[tuple[tuple[str | None, int | None], float | None, float | None]], batch_rows: int
 ) -> None:
     """CP-66: rows of equal order stay together."""
@@ -84,7 +84,7 @@ def test_both_paths_keep_the_newest_rows_of_each_prefix(
     memory_bytes=st.sampled_from([1, 1 << 20]),
     is_sorted=st.booleans(),
 )
-def test_a_key_that_comes_twice_is_found(
+def test_duplicate_key_is_detected(
     rows: list[tuple[str | None, int, int]], columns: int, batch_rows: int, memory_bytes: int, is_sorted: bool
 ) -> None:
     """CP-67"""

@@ -39,7 +39,7 @@ class _Counted(TableMachine):
 
 
 @pytest.mark.slow
-def test_long_history_has_the_rows_of_the_model() -> None:
+def test_long_history_agrees_with_the_model() -> None:
     """DA-1 to DA-4, RD-1 to RD-5, RD-9, RD-10, CP-2 to CP-9, CF-6, FM-20, MT-1: as the stateful test, for longer."""
     number = int(soak_seed("1") or 1)
     choice = random.Random(number)

@@ -63,7 +63,7 @@ def in_key_order(rows: KeyRows) -> KeyRows:
 @pytest.mark.parametrize("kind", TYPES)
 @given(rows=KEY_ROWS, deleted=KEY_ROWS, columns=st.integers(1, 2))
 @settings(max_examples=examples(0.2))
-def test_range_deletes_of_long_keys_reach_what_they_name(
+def test_range_deletes_of_long_keys_delete_the_named_rows(
     kind: str, rows: KeyRows, deleted: KeyRows, columns: int
 ) -> None:
     """RD-1, RD-4: sorted rows and rows in any order."""
@@ -94,7 +94,7 @@ def _plain(column: pa.Array) -> pa.Array:
 @pytest.mark.parametrize("kind", TYPES)
 @given(rows=KEY_ROWS, deleted=KEY_ROWS)
 @settings(max_examples=examples(0.2))
-def test_long_keys_are_equal_where_their_bytes_are(kind: str, rows: KeyRows, deleted: KeyRows) -> None:
+def test_long_keys_are_equal_iff_their_bytes_are(kind: str, rows: KeyRows, deleted: KeyRows) -> None:
     """DA-4: their hashes are equal too, regardless of the rest of their columns."""
     key_type, column_type = TYPES[kind]
     if kind == "fixed":
@@ -124,7 +124,7 @@ def _decoded(column: pa.ChunkedArray) -> pa.ChunkedArray:
     return pa.chunked_array([_plain(column.chunk(0))])
 
 
-def test_long_keys_that_differ_at_the_end_have_hashes_that_differ() -> None:
+def test_long_keys_with_different_ends_have_different_hashes() -> None:
     """Keys of equal hashes are compared one after the other."""
     values = [b"x" * 5000 + b"%d" % number + b"y" * 5000 for number in range(10_000, 11_000)]
     keys = KeyWords.of([pa.chunked_array([pa.array(values, pa.binary())])], [BinaryType()])

@@ -218,7 +218,7 @@ def same(left: Any, right: Any) -> bool:
 
 @settings(max_examples=examples(0.6), deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(manifests())
-def test_entries_come_back_as_they_were_written(drawn: Any) -> None:
+def test_manifest_entries_round_trip(drawn: Any) -> None:
     """DA-9, RD-6: every field of every kind of file, with the commit's numbers for missing ones."""
     version, content, spec, rows = drawn
     with tempfile.TemporaryDirectory() as directory:
@@ -231,7 +231,7 @@ def test_entries_come_back_as_they_were_written(drawn: Any) -> None:
 
 @settings(max_examples=examples(0.6), deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(manifests())
-def test_the_manifest_file_encloses_its_entries(drawn: Any) -> None:
+def test_manifest_file_bounds_enclose_its_entries(drawn: Any) -> None:
     version, content, spec, rows = drawn
     with tempfile.TemporaryDirectory() as directory:
         assigned, _ = written(directory, version, content, spec, rows)
@@ -302,7 +302,7 @@ def read_damaged(good_files: Any, which: str, data: bytes) -> Any:
 @pytest.mark.parametrize("which", ["m", "list"])
 @given(st.data())
 @settings(max_examples=examples(0.6), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
-def test_a_cut_file_is_corrupt(good_files: Any, which: str, data: st.DataObject) -> None:
+def test_truncated_manifest_is_corrupt(good_files: Any, which: str, data: st.DataObject) -> None:
     good = good_files[2] if which == "m" else good_files[3]
     end_of_header = good.index(good[-16:]) + 16
     length = data.draw(st.integers(0, len(good) - 1).filter(lambda length: length != end_of_header))
@@ -312,7 +312,7 @@ def test_a_cut_file_is_corrupt(good_files: Any, which: str, data: st.DataObject)
 @pytest.mark.parametrize("which", ["m", "list"])
 @given(st.data())
 @settings(max_examples=examples(1), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
-def test_a_flipped_bit_is_noticed_or_does_no_harm(good_files: Any, which: str, data: st.DataObject) -> None:
+def test_bit_flip_in_manifest_never_raises_an_unnamed_error(good_files: Any, which: str, data: st.DataObject) -> None:
     """Avro has no checksums: a flip may change a value, but it never ends in an error that does not name the file."""
     good = bytearray(good_files[2] if which == "m" else good_files[3])
     good[data.draw(st.integers(0, len(good) - 1))] ^= 1 << data.draw(st.integers(0, 7))

@@ -94,7 +94,7 @@ def rows_of(values: list[tuple[Any, ...]]) -> list[dict[str, Any]]:
     partitioned=st.booleans(),
 )
 @settings(max_examples=examples(0.3))
-def test_a_merge_leaves_what_the_model_has(
+def test_merge_agrees_with_the_model(
     files: list[Any], gone: int, source: list[Any], condition: Any, chosen: Any, partitioned: bool
 ) -> None:
     """CP-28, CP-29: pruned by bounds, keys and partitions or not, every row gets its clause."""

@@ -51,7 +51,7 @@ def as_ranges(spans: SpanArray) -> list[tuple[int, int, int]]:
 
 
 @given(st.lists(ranges, min_size=1, max_size=8), st.lists(ranges, max_size=5))
-def test_span_is_needed_where_it_is_newest_over_older_data(
+def test_needed_spans_agree_with_brute_force(
     spans: list[tuple[int, int, int]], files: list[tuple[int, int, int]]
 ) -> None:
     """RD-2, RD-9, MT-10: nothing that is not needed could have deleted a key, and the rest deletes the same keys."""
@@ -79,7 +79,7 @@ def test_span_is_needed_where_it_is_newest_over_older_data(
         assert newest == (number in tops)
 
 
-def test_nothing_is_needed_without_data() -> None:
+def test_no_span_is_needed_without_data() -> None:
     """MT-10"""
     fragments = skyline(spans_of([(0, 3, 5)]))
     assert not needed_fragments(fragments, []).any()

@@ -128,7 +128,7 @@ def message_rows(batch: list[Event]) -> pa.Table:
 @pytest.mark.parametrize("version", [2, 3])
 @settings(max_examples=examples(0.15))
 @given(batches=batches_of(events_of_keys), in_transactions=st.booleans())
-def test_change_events_in_any_order_leave_the_newest_of_each_key(
+def test_change_events_in_any_order_keep_newest_row_per_key(
     version: int, batches: list[list[Event] | str], in_transactions: bool
 ) -> None:
     with fast_lake() as catalog:
@@ -154,7 +154,7 @@ def test_change_events_in_any_order_leave_the_newest_of_each_key(
 @pytest.mark.parametrize("version", [2, 3])
 @settings(max_examples=examples(0.15))
 @given(batches=batches_of(messages), is_staged=st.booleans(), draws=st.randoms(use_true_random=False))
-def test_messages_in_any_order_leave_the_newest_of_each_prefix(
+def test_messages_in_any_order_keep_newest_message_per_prefix(
     version: int, batches: list[list[Event] | str], is_staged: bool, draws: random.Random
 ) -> None:
     with fast_lake() as catalog:
@@ -175,7 +175,7 @@ def test_messages_in_any_order_leave_the_newest_of_each_prefix(
 
 
 @pytest.mark.parametrize(("version", "by_message"), [(2, False), (3, True)])
-def test_writers_at_the_same_time_leave_the_newest_of_each_key(version: int, by_message: bool) -> None:
+def test_concurrent_writers_keep_newest_row_per_key(version: int, by_message: bool) -> None:
     draws = random.Random(version)
     if by_message:
         events = [message(customer, ts) for customer in CUSTOMERS for ts in range(12)]

@@ -53,7 +53,7 @@ ACTS: Final = st.lists(
     upkeep=st.lists(st.none() | jobs(), min_size=12, max_size=12),
     variants=st.lists(st.sampled_from(MORE_VARIANTS), min_size=2, max_size=2, unique_by=id),
 )
-def test_rows_do_not_depend_on_settings_or_on_jobs(
+def test_rows_do_not_depend_on_settings_or_jobs(
     acts: Sequence[Act], upkeep: Sequence[Act | None], variants: Sequence[Variant]
 ) -> None:
     """MT-1, FM-23: rejections, counts and change events do not depend on them either."""

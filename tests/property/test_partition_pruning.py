@@ -123,7 +123,7 @@ def transformed(spec: PartitionSpec, schema: Schema, value: Any) -> tuple[Any, .
 
 @settings(max_examples=examples(2), deadline=None)
 @given(cases())
-def test_a_partition_with_a_matching_row_is_kept(case: tuple[Schema, PartitionSpec, BoundFilter, list[Any]]) -> None:
+def test_partition_with_matching_row_is_not_pruned(case: tuple[Schema, PartitionSpec, BoundFilter, list[Any]]) -> None:
     schema, spec, bound, rows = case
     pruning = PartitionPruning(bound, spec, schema)
     for value in rows:
@@ -133,7 +133,7 @@ def test_a_partition_with_a_matching_row_is_kept(case: tuple[Schema, PartitionSp
 
 @settings(max_examples=examples(1.5), deadline=None)
 @given(cases())
-def test_a_manifest_with_a_matching_row_is_kept(case: tuple[Schema, PartitionSpec, BoundFilter, list[Any]]) -> None:
+def test_manifest_with_matching_row_is_not_pruned(case: tuple[Schema, PartitionSpec, BoundFilter, list[Any]]) -> None:
     schema, spec, bound, rows = case
     partitions = [transformed(spec, schema, value) for value in rows]
     kept = PartitionPruning(bound, spec, schema).manifest_may_match(manifest_of(schema, spec, partitions))
@@ -174,7 +174,7 @@ def manifest_of(schema: Schema, spec: PartitionSpec, partitions: list[tuple[Any,
 SCHEMA = Schema(NestedField(1, "x", IntegerType(), required=False), NestedField(2, "day", DateType(), required=False))
 
 
-def test_identity_partition_decides_the_filter_for_all_its_rows() -> None:
+def test_identity_partition_resolves_the_filter_for_all_rows() -> None:
     spec = PartitionSpec(PartitionField(1, 1000, IdentityTransform(), "x"))
     bound = Comparison(SCHEMA.find_field(1), ("x",), Operator.EQUAL, (3,), True)
     pruning = PartitionPruning(bound, spec, SCHEMA)
@@ -182,7 +182,7 @@ def test_identity_partition_decides_the_filter_for_all_its_rows() -> None:
 
 
 @pytest.mark.parametrize(("day", "kept"), [(dt.date(2024, 1, 15), True), (dt.date(2024, 2, 1), False)])
-def test_month_partition_rules_out_other_months(day: dt.date, kept: bool) -> None:
+def test_month_partition_prunes_other_months(day: dt.date, kept: bool) -> None:
     spec = PartitionSpec(PartitionField(2, 1000, MonthTransform(), "day_month"))
     days = (day - dt.date(1970, 1, 1)).days
     bound = Comparison(SCHEMA.find_field(2), ("day",), Operator.EQUAL, (days,), True)
@@ -191,7 +191,7 @@ def test_month_partition_rules_out_other_months(day: dt.date, kept: bool) -> Non
 
 
 @pytest.mark.parametrize(("column", "bits", "width"), [("i", 32, 10), ("l", 64, 10), ("i", 32, 7), ("l", 64, 8)])
-def test_lowest_numbers_are_found_though_their_truncated_value_wraps_around(
+def test_truncate_pruning_keeps_lowest_integers_that_wrap_around(
     tmp_path: Path, column: str, bits: int, width: int
 ) -> None:
     """No integer is the multiple of 10 below the lowest integer: the partition value is at the other end of the

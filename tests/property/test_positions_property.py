@@ -31,7 +31,7 @@ def is_canonical(positions: PositionSet) -> bool:
 
 
 @given(run_lists)
-def test_runs_make_the_set_of_their_positions(runs: list[tuple[int, int]]) -> None:
+def test_position_set_of_runs_contains_their_positions(runs: list[tuple[int, int]]) -> None:
     positions, model = set_of(runs)
     assert is_canonical(positions)
     assert positions.to_array().tolist() == sorted(model)
@@ -41,7 +41,7 @@ def test_runs_make_the_set_of_their_positions(runs: list[tuple[int, int]]) -> No
 
 
 @given(st.lists(st.tuples(run_lists, st.integers(0, 20)), max_size=6))
-def test_sets_of_files_end_to_end_are_those_of_each_file(files: list[tuple[list[tuple[int, int]], int]]) -> None:
+def test_concatenated_position_sets_equal_the_sets_of_each_file(files: list[tuple[list[tuple[int, int]], int]]) -> None:
     """Also files without rows; positions beyond the end of a file belong to no file."""
     sets, counts = [set_of(runs)[0] for runs, _ in files], [count for _, count in files]
     starts = starts_of(counts)
@@ -59,7 +59,7 @@ def test_sets_of_files_end_to_end_are_those_of_each_file(files: list[tuple[list[
 
 
 @given(run_lists, small, small)
-def test_a_window_shows_what_lies_in_it(runs: list[tuple[int, int]], start: int, count: int) -> None:
+def test_position_mask_of_a_window(runs: list[tuple[int, int]], start: int, count: int) -> None:
     positions, model = set_of(runs)
     mask = positions.mask(start, count)
     assert mask.tolist() == [position in model for position in range(start, start + count)]
@@ -68,7 +68,7 @@ def test_a_window_shows_what_lies_in_it(runs: list[tuple[int, int]], start: int,
 
 
 @given(st.lists(run_lists, max_size=4))
-def test_union_is_the_union(lists: list[list[tuple[int, int]]]) -> None:
+def test_position_set_union_agrees_with_python_sets(lists: list[list[tuple[int, int]]]) -> None:
     sets = [set_of(runs) for runs in lists]
     union = PositionSet.union_of([positions for positions, _ in sets])
     assert is_canonical(union)
@@ -76,7 +76,9 @@ def test_union_is_the_union(lists: list[list[tuple[int, int]]]) -> None:
 
 
 @given(run_lists, run_lists, st.integers(0, 60))
-def test_a_difference_is_what_is_left(runs: list[tuple[int, int]], others: list[tuple[int, int]], rows: int) -> None:
+def test_position_set_difference_agrees_with_python_sets(
+    runs: list[tuple[int, int]], others: list[tuple[int, int]], rows: int
+) -> None:
     (positions, model), (other, other_model) = set_of(runs), set_of(others)
     left = positions.minus(other)
     assert is_canonical(left)
@@ -87,14 +89,14 @@ def test_a_difference_is_what_is_left(runs: list[tuple[int, int]], others: list[
 
 
 @given(st.lists(small), st.booleans())
-def test_positions_may_repeat_in_order_and_out_of_it(values: list[int], is_sorted: bool) -> None:
+def test_position_set_accepts_duplicate_and_unsorted_positions(values: list[int], is_sorted: bool) -> None:
     positions = PositionSet.from_array(np.array(sorted(values) if is_sorted else values, np.int64))
     assert is_canonical(positions)
     assert positions.to_array().tolist() == sorted(set(values))
 
 
 @given(st.lists(any_position), run_lists)
-def test_a_deletion_vector_gives_back_its_positions(values: list[int], runs: list[tuple[int, int]]) -> None:
+def test_deletion_vector_round_trip(values: list[int], runs: list[tuple[int, int]]) -> None:
     """DA-7"""
     positions = PositionSet.from_array(np.array(values, np.int64)).union(set_of(runs)[0])
     assert decode_vector(encode_vector(positions), "x") == positions
@@ -107,7 +109,7 @@ def test_a_deletion_vector_gives_back_its_positions(values: list[int], runs: lis
     st.none() | st.sets(st.sampled_from("abcd")),
 )
 @example([("a", 1), ("b", 2)], "larger dictionary", 0, None)
-def test_rows_of_position_deletes_are_grouped_by_path(
+def test_position_deletes_are_grouped_by_path(
     rows: list[tuple[str, int]], form: str, cut: int, wanted: set[str] | None
 ) -> None:
     """DA-10: in any order, sorted or not, with repetitions, and with any encoding of the paths."""

@@ -128,7 +128,7 @@ def connection() -> duckdb.DuckDBPyConnection:
 
 @settings(max_examples=examples(1.5), deadline=None)
 @given(tables(), conditions)
-def test_rows_are_those_of_duckdb(connection: duckdb.DuckDBPyConnection, rows: pa.Table, condition: str) -> None:
+def test_filters_agree_with_duckdb(connection: duckdb.DuckDBPyConnection, rows: pa.Table, condition: str) -> None:
     connection.register("rows_of_test", rows)
     expected = connection.execute(f"SELECT row FROM rows_of_test WHERE {condition} ORDER BY row").fetchall()
     bound = bind_filter(parse_where(condition, SCHEMA), SCHEMA)
@@ -137,7 +137,7 @@ def test_rows_are_those_of_duckdb(connection: duckdb.DuckDBPyConnection, rows: p
 
 @settings(max_examples=examples(1), deadline=None)
 @given(tables(), conditions)
-def test_negated_pyiceberg_expressions_follow_sql_too(rows: pa.Table, condition: str) -> None:
+def test_negated_pyiceberg_expressions_follow_sql_nulls(rows: pa.Table, condition: str) -> None:
     """An expression and its PyIceberg negation never match the same row."""
     expression = parse_where(condition, SCHEMA)
     matches = set(filter_rows(bind_filter(expression, SCHEMA), rows)["row"].to_pylist())
@@ -147,7 +147,7 @@ def test_negated_pyiceberg_expressions_follow_sql_too(rows: pa.Table, condition:
 
 @settings(max_examples=examples(1), deadline=None)
 @given(tables(), conditions)
-def test_what_pruning_leaves_gives_the_same_rows(rows: pa.Table, condition: str) -> None:
+def test_residual_filter_after_pruning_selects_the_same_rows(rows: pa.Table, condition: str) -> None:
     """Facts drawn from the rows themselves must never decide a row wrongly."""
     bound = bind_filter(parse_where(condition, SCHEMA), SCHEMA)
     left = residual(bound, lambda leaf: decide(leaf, _facts(rows, leaf.path[0])))
@@ -156,14 +156,14 @@ def test_what_pruning_leaves_gives_the_same_rows(rows: pa.Table, condition: str)
 
 @settings(max_examples=examples(1), deadline=None)
 @given(tables(), conditions)
-def test_a_filter_survives_the_way_through_a_pyiceberg_expression(rows: pa.Table, condition: str) -> None:
+def test_filter_round_trip_through_pyiceberg_expression(rows: pa.Table, condition: str) -> None:
     bound = bind_filter(parse_where(condition, SCHEMA), SCHEMA)
     again = bind_filter(to_expression(bound), SCHEMA)
     assert again == bound or any(leaf.is_float for leaf in comparisons(bound))
     assert filter_rows(again, rows)["row"].to_pylist() == filter_rows(bound, rows)["row"].to_pylist()
 
 
-def test_no_filter_matches_without_looking_at_rows() -> None:
+def test_always_true_filter_reads_no_rows() -> None:
     assert matching_rows(TRUE, arrow_schema(SCHEMA).empty_table()) is True
 
 

@@ -15,10 +15,10 @@ import pyarrow as pa
 import pytest
 from example_counts import examples
 from fast_lake import fast_lake
+from history_error_notes import told_with
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from soak_figures import count
-from told_history import told_with
 
 import tableformat as tf
 from tableformat.errors import InvalidArgumentError
@@ -231,7 +231,7 @@ _STEPS: Final[dict[Callable[[PublishedWorld], None], int]] = {
 @pytest.mark.slow
 @settings(max_examples=examples(0.08))
 @given(seed=st.integers(0, 2**63))
-def test_what_the_target_got_before_meets_the_deletes_of_the_branch(seed: int) -> None:
+def test_branch_deletes_apply_to_earlier_rows_of_publish_target(seed: int) -> None:
     """MT-31, MT-33, RP-17, RP-19, RP-26"""
     with fast_lake() as catalog:
         pick = random.Random(seed)

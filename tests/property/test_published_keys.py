@@ -15,11 +15,11 @@ import pyarrow as pa
 import pytest
 from example_counts import examples
 from fast_lake import fast_lake
+from history_error_notes import told_with
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 from soak_figures import count
 from test_typed_keys import Key, TypedWorld, _within
-from told_history import told_with
 from typed_tables import TYPES, KeyType
 
 import tableformat as tf
@@ -242,7 +242,7 @@ _STEPS: Final[dict[Callable[[PublishedKeys], None], int]] = {
 @pytest.mark.slow
 @settings(max_examples=examples(0.08), phases=[Phase.generate])
 @given(seed=st.integers(0, 2**63), names=st.lists(st.sampled_from(sorted(TYPES)), min_size=1, max_size=3))
-def test_what_is_published_has_the_rows_of_the_model_whatever_the_types_of_the_key(seed: int, names: list[str]) -> None:
+def test_publish_agrees_with_model_for_all_key_types(seed: int, names: list[str]) -> None:
     """MT-31, MT-33, RD-4, DA-4"""
     types, pick = tuple(TYPES[name] for name in names), random.Random(seed)
     with fast_lake() as catalog:

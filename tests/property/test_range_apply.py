@@ -88,7 +88,7 @@ form_choices = st.lists(st.integers(0, 9), min_size=3, max_size=3)
 
 @settings(max_examples=examples(1.5), deadline=None)
 @given(keyed_cases(), form_choices)
-def test_mask_and_runs_are_what_a_plain_loop_finds(case: Case, forms: list[int]) -> None:
+def test_span_mask_and_runs_agree_with_a_plain_loop(case: Case, forms: list[int]) -> None:
     """RD-1: parity over sorted disjoint boundaries, against each row compared with each span."""
     key, rows, pairs = case
     spans = sort_and_merge(span_array(key, pairs))
@@ -101,7 +101,7 @@ def test_mask_and_runs_are_what_a_plain_loop_finds(case: Case, forms: list[int])
 
 @settings(max_examples=examples(1), deadline=None)
 @given(keyed_cases(), st.lists(st.integers(1, 5), min_size=6, max_size=6), st.integers(0, 5))
-def test_fragments_newer_than_a_file_need_no_coalescing(case: Case, numbers: list[int], file_number: int) -> None:
+def test_newer_fragments_delete_like_their_spans(case: Case, numbers: list[int], file_number: int) -> None:
     """RD-2, RD-9: spans of many commits, cut into a skyline, delete what the newer ones among them delete."""
     key, rows, pairs = case
     fragments = skyline(span_array(key, pairs, numbers[: len(pairs)]))
@@ -154,7 +154,7 @@ def described_files(draw: st.DrawFn) -> tuple[Case, DataFile]:
 
 @settings(max_examples=examples(1.5), deadline=None)
 @given(described_files(), st.lists(st.integers(1, 5), min_size=6, max_size=6))
-def test_pruning_by_bounds_changes_no_row(described: tuple[Case, DataFile], numbers: list[int]) -> None:
+def test_bounds_pruning_does_not_change_deleted_rows(described: tuple[Case, DataFile], numbers: list[int]) -> None:
     """RD-2, RD-10, RD-12: the verdict and the spans it leaves mean for the rows what all spans mean."""
     (key, rows, pairs), data = described
     fragments = skyline(span_array(key, pairs, numbers[: len(pairs)]))
@@ -199,7 +199,7 @@ def from_single_value(bound: bytes, key_type: PrimitiveType) -> Any:
 
 @settings(max_examples=examples(0.75), deadline=None)
 @given(keyed_cases())
-def test_spans_survive_their_file_and_a_pickle(case: Case) -> None:
+def test_spans_round_trip_through_file_and_pickle(case: Case) -> None:
     """RD-7: what is written is what is read."""
     key, _, pairs = case
     spans = sort_and_merge(span_array(key, pairs))

@@ -48,7 +48,7 @@ STEPS = st.one_of(
 
 @given(st.sampled_from("23"), st.lists(STEPS, min_size=3, max_size=8))
 @settings(max_examples=examples(0.15), suppress_health_check=[HealthCheck.too_slow])
-def test_a_history_is_that_of_a_set_of_numbers(version: str, steps: list[tuple[Any, ...]]) -> None:
+def test_range_partition_history_agrees_with_a_set_of_numbers(version: str, steps: list[tuple[Any, ...]]) -> None:
     """RP-2, RP-3, RP-5, RP-8, RP-12, RP-13, RP-15, RP-30, RP-32"""
     with fast_lake() as catalog:
         world = World.made(catalog, "db.t", version)
@@ -59,7 +59,7 @@ def test_a_history_is_that_of_a_set_of_numbers(version: str, steps: list[tuple[A
 
 @given(st.sampled_from("23"), st.lists(st.one_of(STEPS, st.just(("branch",))), min_size=4, max_size=9))
 @settings(max_examples=examples(0.08), suppress_health_check=[HealthCheck.too_slow])
-def test_a_history_on_two_branches(version: str, steps: list[tuple[Any, ...]]) -> None:
+def test_range_partition_history_on_two_branches(version: str, steps: list[tuple[Any, ...]]) -> None:
     """RP-8, RP-12, RP-15: a drop takes the rows of its branch, and what exists is the table's."""
     with fast_lake() as catalog:
         world = World.made(catalog, "db.t", version)
@@ -72,7 +72,7 @@ def test_a_history_on_two_branches(version: str, steps: list[tuple[Any, ...]]) -
     st.sampled_from("23"), st.lists(st.one_of(STEPS, st.tuples(st.just("advance"), NUMBERS)), min_size=3, max_size=8)
 )
 @settings(max_examples=examples(0.1), suppress_health_check=[HealthCheck.too_slow])
-def test_a_history_on_demand_and_of_a_window(version: str, steps: list[tuple[Any, ...]]) -> None:
+def test_range_partition_history_with_on_demand_ranges_and_window(version: str, steps: list[tuple[Any, ...]]) -> None:
     """RP-4, RP-9, RP-11, RP-15: steps are added with rows and ahead of time, and are dropped when they are old."""
     with fast_lake() as catalog:
         world = World.on_demand(catalog, "db.t", version)
@@ -132,7 +132,7 @@ def history(steps: list[tuple[Any, ...]]) -> None:
 
 
 @pytest.mark.parametrize("mistake", HISTORIES)
-def test_mistakes_are_found(mistake: str) -> None:
+def test_injected_range_partition_mistakes_are_detected(mistake: str) -> None:
     """RP-2, RP-8, RP-12: broken, table and numbers differ; without the mistake they do not."""
     history(HISTORIES[mistake])
     with MISTAKES[mistake](), pytest.raises((AssertionError, tf.TableFormatError)):
@@ -151,7 +151,7 @@ def half_replaced() -> list[dict[str, Any]]:
         return live_rows(table)
 
 
-def test_a_prefix_is_never_replaced_by_half() -> None:
+def test_prefix_is_never_replaced_partially() -> None:
     """RP-5, CP-24: and the test finds the mistake of deleting the prefix of a rejected row."""
     assert half_replaced() == [{"message": "a", "n": 1}]
     with MISTAKES["the prefix of a refused row deleted"]():
@@ -204,7 +204,7 @@ def append_beside_a_drop(steps: int) -> None:
 
 @pytest.mark.parametrize("steps", range(6))
 @pytest.mark.parametrize("catalog_is", [nullcontext, like_a_catalog_service], ids=["in process", "service"])
-def test_an_append_beside_a_drop(steps: int, catalog_is: Callable[[], AbstractContextManager[None]]) -> None:
+def test_append_concurrent_with_drop(steps: int, catalog_is: Callable[[], AbstractContextManager[None]]) -> None:
     """RP-6, RP-8: regardless of the steps in between, no row lies outside every range; the drop finds no file there."""
     with catalog_is():
         append_beside_a_drop(steps)
@@ -215,7 +215,7 @@ def append_beside_drops() -> None:
         append_beside_a_drop(steps)
 
 
-def test_narrowing_without_a_snapshot_lets_an_append_through() -> None:
+def test_injected_narrowing_without_snapshot_is_detected() -> None:
     """RP-8: on a catalog service."""
     with like_a_catalog_service(), MISTAKES["narrowing without a snapshot"](), pytest.raises(AssertionError):
         append_beside_drops()
@@ -223,7 +223,7 @@ def test_narrowing_without_a_snapshot_lets_an_append_through() -> None:
 
 @pytest.mark.parametrize("steps", range(6))
 @pytest.mark.parametrize("other", [25, 35, 300], ids=["the same step", "the next step", "another step"])
-def test_additions_on_demand_unite(steps: int, other: int) -> None:
+def test_concurrent_on_demand_additions_are_merged(steps: int, other: int) -> None:
     """RP-9"""
     with fast_lake() as catalog:
         table = made(catalog, bounds=[(0, 10)], on_demand=True)
@@ -241,7 +241,7 @@ def test_additions_on_demand_unite(steps: int, other: int) -> None:
 
 
 @pytest.mark.parametrize("steps", range(6))
-def test_additions_by_hand_unite(steps: int) -> None:
+def test_concurrent_manual_additions_are_merged(steps: int) -> None:
     """RP-8"""
     with fast_lake() as catalog:
         table = made(catalog, bounds=[(0, 10)])
@@ -256,7 +256,7 @@ def test_additions_by_hand_unite(steps: int) -> None:
 
 
 @pytest.mark.parametrize("steps", range(8))
-def test_a_compaction_beside_a_split_and_a_drop(steps: int) -> None:
+def test_compaction_concurrent_with_split_and_drop(steps: int) -> None:
     """RP-12, CP-7: rows that a compaction has in hand stay dropped, and the others stay."""
     with fast_lake() as catalog:
         table = made(catalog, step=None)
@@ -275,7 +275,7 @@ def test_a_compaction_beside_a_split_and_a_drop(steps: int) -> None:
 
 
 @pytest.mark.parametrize("steps", range(10))
-def test_a_publish_beside_a_drop(steps: int) -> None:
+def test_publish_concurrent_with_drop(steps: int) -> None:
     """RP-8, MT-30: what is published shows the branch before the drop or after it, and the next publish the drop; rows
     that others appended to the target are carried over."""
     with fast_lake() as catalog:
@@ -302,7 +302,7 @@ def test_a_publish_beside_a_drop(steps: int) -> None:
 
 @pytest.mark.parametrize("steps", range(12))
 @pytest.mark.parametrize("added_again", [True, False])
-def test_a_publish_that_carries_beside_drops(steps: int, added_again: bool) -> None:
+def test_publish_with_carried_rows_concurrent_with_drops(steps: int, added_again: bool) -> None:
     """RP-26, MT-31: drops of the branch apply to rows of the target. This includes a drop between two attempts of the
     carry, and rows in files that cross a bound. Rows that the branch wrote into a range that was added again stay."""
     with fast_lake() as catalog:
@@ -341,7 +341,7 @@ def _of_first_attempt(original: Callable[..., Any]) -> Callable[..., Any]:
 
 
 @pytest.mark.parametrize("mistake", [lambda *_: (), _of_first_attempt(CarriedDrops.deletes)], ids=["none", "the first"])
-def test_a_carry_with_other_drops_is_found(mistake: Callable[..., Any]) -> None:
+def test_carry_with_wrong_drops_is_detected(mistake: Callable[..., Any]) -> None:
     """RP-26: without the drops of the branch, or with the drops from before the carry was tried again."""
     with replaced_method(CarriedDrops, "deletes", mistake), pytest.raises(AssertionError):
         publishes_that_carry_beside_drops()
@@ -349,7 +349,7 @@ def test_a_carry_with_other_drops_is_found(mistake: Callable[..., Any]) -> None:
 
 def publishes_that_carry_beside_drops() -> None:
     for steps in range(6, 12):
-        test_a_publish_that_carries_beside_drops(steps, False)
+        test_publish_with_carried_rows_concurrent_with_drops(steps, False)
 
 
 BESIDE: dict[str, tuple[Callable[[tf.Table], Any], list[list[int]]]] = {
@@ -362,7 +362,7 @@ BESIDE: dict[str, tuple[Callable[[tf.Table], Any], list[list[int]]]] = {
 @pytest.mark.parametrize("steps", range(6))
 @pytest.mark.parametrize("beside", BESIDE)
 @pytest.mark.parametrize("replacement_waits", [True, False])
-def test_a_replacement_beside_others(replacement_waits: bool, beside: str, steps: int) -> None:
+def test_replace_interval_concurrent_with_other_commits(replacement_waits: bool, beside: str, steps: int) -> None:
     """RP-19: the interval has the new rows, and the rows of later commits."""
     other, allowed = BESIDE[beside]
     with fast_lake() as catalog:

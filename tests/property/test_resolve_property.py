@@ -64,7 +64,7 @@ def context_of(types: list[PrimitiveType]) -> tuple[MergeContext, Schema]:
 
 @settings(max_examples=examples(0.6), deadline=None)
 @given(cases())
-def test_statistics_and_markers_only_save_reading(case) -> None:
+def test_delete_resolution_with_statistics_agrees_with_full_reads(case) -> None:
     """RD-10, RD-11, DA-2: row group verdicts, binary search and look-ups agree with comparing every row."""
     types, rows, keys, group_size, depth, is_sorted = case
     context, schema = context_of(types)

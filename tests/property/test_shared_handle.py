@@ -143,7 +143,7 @@ def _threads_that_alternate() -> Iterator[None]:
 
 @pytest.mark.slow
 @pytest.mark.usefixtures("_threads_that_alternate")
-def test_threads_of_one_handle_see_what_they_wrote() -> None:
+def test_threads_sharing_a_handle_see_their_own_writes() -> None:
     """CP-61, CP-4, CP-38, MT-2: every branch stays, and what is not this thread's is the other threads' alone."""
     number = int(soak_seed("1") or 1)
     for example in range(examples(0.02)):

@@ -58,7 +58,7 @@ def assert_sorted_and_disjoint(spans: SpanArray) -> None:
 
 @settings(max_examples=examples(1.5), deadline=None)
 @given(numbered_spans)
-def test_skyline_shows_the_newest_span_over_every_key(spans: list[tuple[Cut, Cut, int]]) -> None:
+def test_skyline_has_the_newest_span_at_every_key(spans: list[tuple[Cut, Cut, int]]) -> None:
     """RD-9: against brute force; fragments are sorted, disjoint, and no two that touch carry one number."""
     fragments = skyline(array_of(spans))
     assert_sorted_and_disjoint(fragments)
@@ -71,7 +71,7 @@ def test_skyline_shows_the_newest_span_over_every_key(spans: list[tuple[Cut, Cut
 
 @settings(max_examples=examples(1), deadline=None)
 @given(numbered_spans, st.randoms(use_true_random=False))
-def test_skyline_is_idempotent_and_blind_to_order(spans: list[tuple[Cut, Cut, int]], random: object) -> None:
+def test_skyline_is_idempotent_and_order_independent(spans: list[tuple[Cut, Cut, int]], random: object) -> None:
     """RD-9."""
     fragments = skyline(array_of(spans))
     again = skyline(fragments)
@@ -85,7 +85,7 @@ def test_skyline_is_idempotent_and_blind_to_order(spans: list[tuple[Cut, Cut, in
 
 @settings(max_examples=examples(1), deadline=None)
 @given(numbered_spans, st.integers(0, 20))
-def test_skyline_of_skylines_is_the_skyline_of_all(spans: list[tuple[Cut, Cut, int]], split: int) -> None:
+def test_skyline_is_associative(spans: list[tuple[Cut, Cut, int]], split: int) -> None:
     """RD-9: delete files may be combined in any grouping."""
     parts = [skyline(array_of(part)) for part in (spans[:split], spans[split:])]
     combined = skyline(SpanArray.concat(parts))
@@ -96,7 +96,7 @@ def test_skyline_of_skylines_is_the_skyline_of_all(spans: list[tuple[Cut, Cut, i
 
 @settings(max_examples=examples(1), deadline=None)
 @given(st.lists(st.tuples(cuts, cuts), max_size=20))
-def test_merged_spans_cover_the_union_and_no_two_touch(pairs: list[tuple[Cut, Cut]]) -> None:
+def test_merged_spans_cover_the_union_and_are_disjoint(pairs: list[tuple[Cut, Cut]]) -> None:
     """RD-7: union, sorted, disjoint, idempotent."""
     merged = sort_and_merge(span_array(KEY, pairs))
     assert_sorted_and_disjoint(merged)

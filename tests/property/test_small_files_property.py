@@ -101,7 +101,7 @@ def spans_of(types: list[PrimitiveType], file: dict[str, Any], schema: Any) -> t
 
 @settings(max_examples=examples(0.6), deadline=None)
 @given(files_with_deletes(), st.integers(1, 20))
-def test_files_together_lose_the_rows_that_each_loses_alone(case: Any, batch_rows: int) -> None:
+def test_batched_files_lose_the_same_rows_as_single_files(case: Any, batch_rows: int) -> None:
     """RD-1, RD-11, DA-2, DA-4, DA-6."""
     types, files, keys = case
     context, schema = context_of(types)
@@ -128,7 +128,7 @@ def test_files_together_lose_the_rows_that_each_loses_alone(case: Any, batch_row
 
 @settings(max_examples=examples(0.6), deadline=None)
 @given(files_with_deletes(), st.integers(1, 20))
-def test_files_that_share_a_skyline_lose_the_rows_that_each_loses_alone(case: Any, batch_rows: int) -> None:
+def test_files_with_shared_skyline_lose_the_same_rows_as_alone(case: Any, batch_rows: int) -> None:
     """RD-1, RD-2, RD-9: if a file is read alone, the fragments that are newer than the file are its spans."""
     types, files, _ = case
     context, schema = context_of(types)
@@ -222,7 +222,7 @@ def read_in(patched: pytest.MonkeyPatch, **settings_of_batches: int) -> Iterator
     batch_rows=st.sampled_from([1, 4, 1 << 17]),
     run_bytes=st.sampled_from([1, 1 << 25]),
 )
-def test_a_scan_of_files_together_is_that_of_files_one_by_one(
+def test_batched_scan_agrees_with_file_by_file_scan(
     steps: list[Step],
     version: str,
     partition_by: list[str],

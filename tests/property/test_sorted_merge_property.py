@@ -39,7 +39,9 @@ def as_run(rows: list[tuple[str, int]], piece: int, knows_bounds: bool) -> Sorte
     fan_in=st.integers(2, 6),
     window=st.sampled_from([1, 64, 4096]),
 )
-def test_merge_is_sort(parts: list[tuple[list[tuple[str, int]], int, bool]], fan_in: int, window: int) -> None:
+def test_merging_sorted_runs_equals_sorting(
+    parts: list[tuple[list[tuple[str, int]], int, bool]], fan_in: int, window: int
+) -> None:
     """MT-43"""
     smallest = sorted_merge.WINDOW_BYTES_MIN
     sorted_merge.WINDOW_BYTES_MIN = window  # type: ignore[misc]

@@ -16,13 +16,13 @@ from tableformat.testing.machine import STEP_COUNT, TableMachine, machine_on
 from tableformat.testing.ref_machine import RefMachine
 
 
-def test_table_does_what_the_model_does_whatever_the_order_of_commits() -> None:
+def test_random_history_agrees_with_the_model() -> None:
     """DA-1 to DA-4, RD-1 to RD-5, RD-9, RD-10, CP-2 to CP-9, CP-11, FM-20: every snapshot has the rows of the model."""
     run_machine(0.3)
 
 
 @pytest.mark.slow
-def test_table_does_so_where_all_that_it_handles_is_taken_for_large() -> None:
+def test_random_history_with_large_input_code_paths() -> None:
     """Code that reads together, searches, splits or uses threads from a certain size on; random tables are too small
     for it."""
     with taken_for_large():
@@ -30,7 +30,7 @@ def test_table_does_so_where_all_that_it_handles_is_taken_for_large() -> None:
 
 
 @pytest.mark.slow
-def test_table_does_so_where_files_share_their_deletes(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_random_history_with_shared_deletes(monkeypatch: pytest.MonkeyPatch) -> None:
     """DA-2, RD-2, RD-10: as if small files and scattered deletes alternated, and each file had many deletes."""
     monkeypatch.setattr(coverage, "_SPANS_OF_FILES_MAX", 0)
     monkeypatch.setattr(delete_index, "SHARED_FROM", 1)
@@ -38,7 +38,7 @@ def test_table_does_so_where_files_share_their_deletes(monkeypatch: pytest.Monke
 
 
 @pytest.mark.slow
-def test_table_does_so_where_branches_are_moved_and_commits_wait_to_be_published() -> None:
+def test_random_history_with_moved_branches_and_staged_commits() -> None:
     """SP-24, CP-22, CP-23, CF-6, FM-20: tags, any snapshot made current, fast-forwards, staged commits."""
     run_machine(0.06, RefMachine)
 

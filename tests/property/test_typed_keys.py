@@ -248,7 +248,7 @@ def check(world: TypedWorld, before: dict[Key, int], head: int | None) -> None:
 @pytest.mark.slow
 @settings(max_examples=examples(0.1), phases=[Phase.generate])
 @given(seed=st.integers(0, 2**63), names=st.lists(st.sampled_from(sorted(TYPES)), min_size=1, max_size=3))
-def test_each_door_has_the_rows_of_the_model_whatever_the_types_of_the_key(seed: int, names: list[str]) -> None:
+def test_all_readers_agree_with_model_for_all_key_types(seed: int, names: list[str]) -> None:
     """RD-1, RD-4, DA-4"""
     types = tuple(TYPES[name] for name in names)
     chosen = random.Random(seed)

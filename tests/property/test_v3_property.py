@@ -114,9 +114,7 @@ def check_ids(before: dict[Row, int | None], after: dict[Row, int | None]) -> No
     upgrade_at=st.integers(0, 6),
     partition_by=st.sampled_from([[], ["part"]]),
 )
-def test_every_version_has_the_same_rows_after_every_step(
-    steps: list[Step], upgrade_at: int, partition_by: list[str]
-) -> None:
+def test_format_versions_agree_after_every_step(steps: list[Step], upgrade_at: int, partition_by: list[str]) -> None:
     """DA-7, CP-10, CP-19, CP-20."""
     with three_tables(partition_by) as (old, new, upgraded):
         for table in (old, new, upgraded):

@@ -13,7 +13,7 @@ from tableformat.testing.machine import STEP_COUNT, machine_on
 
 
 @pytest.mark.slow
-def test_random_histories_are_clean() -> None:
+def test_random_histories_verify_without_findings() -> None:
     """MT-70 to MT-75: a finding is either a mistake of a writer or one of the verification."""
     snapshot_count = 0
     with fast_lake() as catalog:

@@ -46,7 +46,9 @@ def reads_version(engine: Engine, version: int) -> None:
 @pytest.mark.parametrize("version", [2, 3])
 @pytest.mark.parametrize("partitioned", [False, True])
 @pytest.mark.parametrize("encoding", ["range", "equality"])
-def test_reads(engine: Engine, lake: tf.Catalog, version: int, partitioned: bool, encoding: str) -> None:
+def test_engines_read_served_tables(
+    engine: Engine, lake: tf.Catalog, version: int, partitioned: bool, encoding: str
+) -> None:
     reads_version(engine, version)
     table = new_orders(lake, version, partitioned=partitioned, **{"write.delete.prefix-encoding": encoding})
     assert seen(engine, table) == own_rows(table)
@@ -58,7 +60,7 @@ def test_reads(engine: Engine, lake: tf.Catalog, version: int, partitioned: bool
 
 
 @pytest.mark.parametrize("version", [2, 3])
-def test_writes_between_replaces(engine: Engine, lake: tf.Catalog, version: int) -> None:
+def test_engines_write_between_replaces(engine: Engine, lake: tf.Catalog, version: int) -> None:
     reads_version(engine, version)
     table = new_orders(lake, version)
     quote = quote_of(engine)
@@ -94,7 +96,7 @@ def test_writes_between_replaces(engine: Engine, lake: tf.Catalog, version: int)
     assert [each for each in table.maintenance.verify(deep=True).findings if each.severity.value == "error"] == []
 
 
-def test_reads_beside_a_writer(engine: Engine, lake: tf.Catalog) -> None:
+def test_engines_read_during_concurrent_writes(engine: Engine, lake: tf.Catalog) -> None:
     """Each answer is a state that was the head at some moment of the query."""
     table = new_orders(lake, 2)
     states = [own_rows(table)]
@@ -137,7 +139,7 @@ def test_reads_beside_a_writer(engine: Engine, lake: tf.Catalog) -> None:
     ],
 )
 @pytest.mark.parametrize("version", [2, 3])
-def test_maintenance_by_spark(engine: Engine, lake: tf.Catalog, version: int, statement: str) -> None:
+def test_spark_maintenance_through_the_server(engine: Engine, lake: tf.Catalog, version: int, statement: str) -> None:
     if engine.name != "spark":
         pytest.skip("these are procedures of Iceberg's Spark extension")
     table = new_orders(lake, version)

@@ -64,7 +64,7 @@ def two_servers(lake: Path) -> Iterator[list[Served]]:
 
 
 @pytest.mark.skipif(not SECONDS, reason="minutes, not seconds: SOAK_SERVED_MINUTES is not set (make soak)")
-def test_killed_servers_lose_no_row_and_show_no_state_that_never_was(tmp_path: Path) -> None:
+def test_killed_servers_lose_no_row_and_serve_only_real_snapshots(tmp_path: Path) -> None:
     """SV-1 to SV-10: each read equals a state that was the head at some moment of the request."""
     chance = random.Random(int(soak_seed() or random.SystemRandom().randrange(10**9)))
     table = orders(tmp_path, **{"tableformat.serve.staged-max-age-ms": "2000"})

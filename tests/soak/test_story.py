@@ -18,7 +18,7 @@ TABLE = "db.lines"
 
 
 @pytest.mark.skipif(not MINUTES, reason="minutes, not seconds: SOAK_STORY_MINUTES is not set (make soak-story)")
-def test_two_killed_streams_leave_the_lines_of_the_newest_messages(needs_java: None, tmp_path: Path) -> None:
+def test_killed_streams_keep_the_newest_messages(needs_java: None, tmp_path: Path) -> None:
     """CP-14, CP-66, CF-6, CF-11, MT-1: rows equal a state of the model at every read, and at the end the last one."""
     seed = int(soak_seed() or random.SystemRandom().randrange(10**9))
     warehouse = tmp_path / "lake"

@@ -10,7 +10,7 @@ from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import older_sparks
+import older_spark_versions
 import pytest
 
 from spark_ext import configure
@@ -73,10 +73,10 @@ def _version(text: str) -> tuple[int, ...]:
 
 
 if _SPARK < (4, 1):
-    older_sparks.say_keys_by_property()
+    older_spark_versions.say_keys_by_property()
 if _SPARK < (4, 0):
-    older_sparks.name_conditions_of_errors()
-    older_sparks.take_and_give_arrow_tables()
+    older_spark_versions.name_conditions_of_errors()
+    older_spark_versions.take_and_give_arrow_tables()
 
 
 @pytest.fixture(scope="session")

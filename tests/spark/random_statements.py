@@ -7,12 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final, TypeAlias
 
-from hypothesis import assume, note
-from hypothesis import strategies as st
-from pyiceberg.utils.datetime import date_to_days
-from pyspark.sql.functions import expr
-from three_tables import TARGET, ThreeTables, renamed
-from told_conditions import (
+from conditions_by_dialect import (
     DUCKDB,
     KINDS,
     SPARK,
@@ -24,6 +19,11 @@ from told_conditions import (
     quoted,
     values_of,
 )
+from hypothesis import assume, note
+from hypothesis import strategies as st
+from pyiceberg.utils.datetime import date_to_days
+from pyspark.sql.functions import expr
+from three_tables import TARGET, ThreeTables, renamed
 
 from tableformat.metadata.partition_identity import partition_identity
 from tableformat.testing.key_order import Row

@@ -17,7 +17,7 @@ SCRIPT = (
 
 @pytest.mark.long
 @pytest.mark.parametrize(("page", "count"), [("stream.md", 4), ("tasks/change-data.md", 8)])
-def test_a_page_prints_what_it_says(page: str, count: int, tmp_path: Path) -> None:
+def test_spark_pages_print_the_documented_output(page: str, count: int, tmp_path: Path) -> None:
     """Smaller forms of them are `test_spark_replace_prefix.py` and `test_spark_operations.py`."""
     places = os.pathsep.join([str(ROOT), str(ROOT / "tests" / "unit"), os.environ.get("PYTHONPATH", "")])
     done = subprocess.run(

@@ -26,7 +26,7 @@ def ids(spark: SparkSession, name: str) -> list[int]:
     return sorted(row.id for row in spark.table(name).collect())
 
 
-def test_branch_is_written_to_by_its_name(spark: SparkSession, table: Table) -> None:
+def test_branch_is_written_by_name(spark: SparkSession, table: Table) -> None:
     """ST-5."""
     main, audit = f"lake.{table.name}", f"lake.{table.name}.branch_audit"
     spark.sql(f"INSERT INTO {audit} VALUES (3, 'c'), (4, 'd')")
@@ -67,7 +67,7 @@ def test_schema_evolves_from_a_branch(spark: SparkSession, table: Table) -> None
     assert spark.table(f"lake.{table.name}").columns == ["id", "v", "w"]
 
 
-def test_tags_and_snapshots_are_read_and_not_written_to(spark: SparkSession, table: Table) -> None:
+def test_tags_and_snapshots_are_read_only(spark: SparkSession, table: Table) -> None:
     first = table.refresh().snapshot_id
     table.delete("id = 1")
     for state in ("tag_first", f"snapshot_id_{first}"):
@@ -79,7 +79,9 @@ def test_tags_and_snapshots_are_read_and_not_written_to(spark: SparkSession, tab
 @pytest.mark.parametrize(
     ("state", "message"), [("branch_audi", "no branch 'audi'.*audit"), ("tag_x", "no tag 'x'.*first")]
 )
-def test_state_that_is_not_there(spark: SparkSession, table: Table, state: str, message: str) -> None:
+def test_unknown_branch_tag_or_snapshot_raises_error(
+    spark: SparkSession, table: Table, state: str, message: str
+) -> None:
     """ST-5."""
     with pytest.raises(AnalysisException, match=message) as error:
         spark.sql(f"SELECT * FROM lake.{table.name}.{state}")

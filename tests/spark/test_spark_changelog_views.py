@@ -29,7 +29,7 @@ def view(spark: SparkSession, table: Table, arguments: str = "") -> list[tuple[A
 
 
 @pytest.mark.parametrize("mode", ["merge-on-read", pytest.param("copy-on-write", marks=pytest.mark.long)])
-def test_copied_rows_are_no_changes(spark: SparkSession, lake: Catalog, namespace: str, mode: str) -> None:
+def test_copied_rows_are_not_reported_as_changes(spark: SparkSession, lake: Catalog, namespace: str, mode: str) -> None:
     """SP-34."""
     table = make(lake, namespace, key=(), **{"write.delete.mode": mode, "write.update.mode": mode})
     name = f"lake.{table.name}"
@@ -43,7 +43,7 @@ def test_copied_rows_are_no_changes(spark: SparkSession, lake: Catalog, namespac
     assert view(spark, table)[:2] == [(1, "a", "INSERT", 0)] * 2
 
 
-def test_updates_are_told_by_identifier_columns(spark: SparkSession, lake: Catalog, namespace: str) -> None:
+def test_updates_are_detected_by_identifier_columns(spark: SparkSession, lake: Catalog, namespace: str) -> None:
     """SP-34."""
     table = make(lake, namespace)
     table.append(pa.table({"id": [1, 2], "v": ["a", "b"]}, schema=SCHEMA))
@@ -80,7 +80,7 @@ def test_net_changes_count_equal_rows(spark: SparkSession, lake: Catalog, namesp
     ]
 
 
-def test_what_a_view_cannot_be(spark: SparkSession, lake: Catalog, namespace: str) -> None:
+def test_invalid_changelog_view_arguments_are_rejected(spark: SparkSession, lake: Catalog, namespace: str) -> None:
     table = make(lake, namespace, key=())
     table.append(pa.table({"id": [1, 1], "v": ["a", "b"]}, schema=SCHEMA))
     table.overwrite(pa.table({"id": [1], "v": ["c"]}, schema=SCHEMA))

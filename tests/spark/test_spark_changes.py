@@ -89,7 +89,7 @@ def test_events_of_each_kind_of_delete(spark: SparkSession, table: Table) -> Non
 
 @pytest.mark.parametrize("version", [pytest.param("2", marks=pytest.mark.long), "3"])
 @pytest.mark.since_spark("4.2", "CHANGES and streams of changes")
-def test_changes_are_those_that_python_gives(spark: SparkSession, lake: Catalog, namespace: str, version: str) -> None:
+def test_changes_agree_with_python(spark: SparkSession, lake: Catalog, namespace: str, version: str) -> None:
     """CF-5: in the columns of the range's last snapshot."""
     table = lake.create_table(
         (namespace, "v"), SCHEMA, key=["id"], partition_by=["bucket(2, id)"], properties={"format-version": version}
@@ -137,7 +137,7 @@ def test_net_changes_rebuild_the_table_with_one_merge(spark: SparkSession, table
 
 
 @pytest.mark.since_spark("4.2", "CHANGES and streams of changes")
-def test_bounds_are_in_the_range_or_not(spark: SparkSession, table: Table) -> None:
+def test_range_bounds_are_inclusive_or_exclusive(spark: SparkSession, table: Table) -> None:
     """SS-8."""
     for number in range(10, 14):
         table.append(rows(number))
@@ -154,7 +154,7 @@ def test_bounds_are_in_the_range_or_not(spark: SparkSession, table: Table) -> No
 
 
 @pytest.mark.since_spark("4.2", "CHANGES and streams of changes")
-def test_versions_are_snapshot_ids_and_names_too(spark: SparkSession, table: Table) -> None:
+def test_versions_may_be_snapshot_ids_or_ref_names(spark: SparkSession, table: Table) -> None:
     second = table.append(rows(10)).snapshot_id
     table.create_tag("before audit")
     table.append(rows(11))
@@ -168,7 +168,7 @@ def test_versions_are_snapshot_ids_and_names_too(spark: SparkSession, table: Tab
 
 
 @pytest.mark.since_spark("4.2", "CHANGES and streams of changes")
-def test_times(spark: SparkSession, table: Table) -> None:
+def test_change_range_by_timestamps(spark: SparkSession, table: Table) -> None:
     table.append(rows(10))
     table.append(rows(11))
     moments = [
@@ -198,7 +198,7 @@ NO_RANGES = [
 
 
 @pytest.mark.since_spark("4.2", "CHANGES and streams of changes")
-def test_ranges_that_cannot_be(spark: SparkSession, table: Table) -> None:
+def test_invalid_change_ranges_are_rejected(spark: SparkSession, table: Table) -> None:
     """SS-8."""
     table.append(rows(10))
     table.append(rows(11))
@@ -209,7 +209,7 @@ def test_ranges_that_cannot_be(spark: SparkSession, table: Table) -> None:
 
 
 @pytest.mark.since_spark("4.2", "CHANGES and streams of changes")
-def test_range_whose_snapshots_are_gone(spark: SparkSession, table: Table) -> None:
+def test_range_with_expired_snapshots_raises_error(spark: SparkSession, table: Table) -> None:
     """CF-2: never a part of the changes for the whole."""
     second = table.append(rows(10)).snapshot_id
     table.append(rows(11))
@@ -223,7 +223,7 @@ def test_range_whose_snapshots_are_gone(spark: SparkSession, table: Table) -> No
 
 
 @pytest.mark.since_spark("4.2", "CHANGES and streams of changes")
-def test_branch(spark: SparkSession, table: Table, lake: Catalog) -> None:
+def test_changes_of_a_branch(spark: SparkSession, table: Table, lake: Catalog) -> None:
     table.create_branch("side")
     side = lake.load_table(table.name, branch="side")
     side.append(rows(20))
@@ -258,7 +258,7 @@ def test_updates_and_net_changes(spark: SparkSession, table: Table) -> None:
 
 
 @pytest.mark.since_spark("4.2", "CHANGES and streams of changes")
-def test_table_without_a_key(spark: SparkSession, lake: Catalog, namespace: str) -> None:
+def test_changes_of_table_without_key(spark: SparkSession, lake: Catalog, namespace: str) -> None:
     table = lake.create_table((namespace, "keyless"), SCHEMA)
     table.append(rows(1, 2))
     table.delete_rows(pa.table({"id": [1]}))
@@ -268,7 +268,7 @@ def test_table_without_a_key(spark: SparkSession, lake: Catalog, namespace: str)
 
 
 @pytest.mark.since_spark("4.2", "CHANGES and streams of changes")
-def test_filters_and_columns_are_pushed(spark: SparkSession, table: Table) -> None:
+def test_filters_and_columns_are_pushed_to_the_feed(spark: SparkSession, table: Table) -> None:
     """A filter on the columns of the feed rules out whole files."""
     table.append(rows(10, 11))
     table.delete_range(lower=(2,), upper=(4,))
@@ -284,7 +284,7 @@ def test_filters_and_columns_are_pushed(spark: SparkSession, table: Table) -> No
 
 
 @pytest.mark.since_spark("4.2", "CHANGES and streams of changes")
-def test_column_with_the_name_of_one_of_the_feed(spark: SparkSession, lake: Catalog, namespace: str) -> None:
+def test_table_column_named_like_a_feed_column_raises_error(spark: SparkSession, lake: Catalog, namespace: str) -> None:
     table = lake.create_table((namespace, "taken"), pa.schema([("type", pa.string())]))
     rename_as_another_writer(table, {"type": "_change_type"})
     with pytest.raises(AnalysisException, match="has a column '_change_type'"):
@@ -303,7 +303,7 @@ def feed(spark: SparkSession, table: Table, tmp_path: Path) -> Source:
 
 
 @pytest.mark.since_spark("4.2", "CHANGES and streams of changes")
-def test_stream_begins_with_the_table_as_inserts(table: Table, feed: Source) -> None:
+def test_stream_starts_with_existing_rows_as_inserts(table: Table, feed: Source) -> None:
     table.delete_range(lower=(3,), upper=(7,))
     assert feed.batches() == [[("2 insert 1 old1",), ("2 insert 2 old2",)]]
     table.upsert(rows(2, v="up"))
@@ -312,7 +312,7 @@ def test_stream_begins_with_the_table_as_inserts(table: Table, feed: Source) -> 
 
 
 @pytest.mark.since_spark("4.2", "CHANGES and streams of changes")
-def test_stream_begins_with_a_version(table: Table, feed: Source) -> None:
+def test_stream_starts_at_a_version(table: Table, feed: Source) -> None:
     table.delete_range(lower=(3,), upper=(7,))
     table.append(rows(8))
     feed.options |= {"startingVersion": "2", "startingBoundInclusive": "false"}
@@ -387,7 +387,7 @@ def test_stream_with_net_changes(spark: SparkSession, table: Table, feed: Source
 
 
 @pytest.mark.since_spark("4.2", "CHANGES and streams of changes")
-def test_stream_whose_snapshots_are_gone(table: Table, feed: Source) -> None:
+def test_stream_with_expired_snapshots_raises_error(table: Table, feed: Source) -> None:
     """CF-2: the changes of a snapshot are computed against its parent, which a stream of appends does not need."""
     feed.batches()
     table.append(rows(10))
@@ -397,7 +397,9 @@ def test_stream_whose_snapshots_are_gone(table: Table, feed: Source) -> None:
 
 
 @pytest.mark.since_spark("4.2", "CHANGES and streams of changes")
-def test_stream_whose_snapshots_have_wrong_times(table: Table, feed: Source, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_stream_over_snapshots_with_unordered_timestamps(
+    table: Table, feed: Source, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """SS-10: this library's snapshots are later than their parents, but snapshots of other writers may be earlier.
     Spark would silently drop rows that it considers late."""
     feed.options |= {"startingVersion": "1", "computeUpdates": "true"}
@@ -417,7 +419,7 @@ def test_stream_whose_snapshots_have_wrong_times(table: Table, feed: Source, mon
     ],
 )
 @pytest.mark.since_spark("4.2", "CHANGES and streams of changes")
-def test_options_of_a_stream_that_cannot_be(feed: Source, options: dict[str, str], message: str) -> None:
+def test_invalid_stream_options_are_rejected(feed: Source, options: dict[str, str], message: str) -> None:
     feed.options |= options
     with pytest.raises(Exception, match=message):
         feed.batches()

@@ -24,7 +24,7 @@ def damage(path: Path) -> None:
     path.write_bytes(damaged)
 
 
-def test_damage_is_found_by_spark_and_by_python(spark: SparkSession, lake: Catalog, namespace: str) -> None:
+def test_page_damage_is_detected_by_spark_and_python(spark: SparkSession, lake: Catalog, namespace: str) -> None:
     spark.sql(
         f"CREATE TABLE lake.{namespace}.t (a BIGINT, x DOUBLE) "
         f"TBLPROPERTIES ('{VERIFY}' = 'true', 'write.parquet.compression-codec' = 'uncompressed')"
@@ -42,7 +42,7 @@ def test_damage_is_found_by_spark_and_by_python(spark: SparkSession, lake: Catal
     assert spark.sql(f"SELECT count(x) FROM lake.{namespace}.t").collect()[0][0] == 1000, "read as it is"
 
 
-def test_files_of_python_are_verified_by_spark(spark: SparkSession, lake: Catalog, namespace: str) -> None:
+def test_spark_verifies_checksums_of_python_files(spark: SparkSession, lake: Catalog, namespace: str) -> None:
     schema = pa.schema([("a", pa.int64()), ("x", pa.float64())])
     properties = {VERIFY: "true", "write.parquet.compression-codec": "uncompressed"}
     table = lake.create_table((namespace, "t"), schema, properties=properties)

@@ -92,7 +92,7 @@ STATEMENTS = {
 
 
 @pytest.mark.parametrize(("moment", "statement"), crossed(["before", "after"], list(STATEMENTS)))
-def test_a_statement_survives_the_process(
+def test_statement_completes_after_python_process_is_killed(
     spark: SparkSession, table: Table, orders: Path, moment: str, statement: str
 ) -> None:
     """CP-14: the call is made again in a new process and finds its batch applied, or applies it."""
@@ -105,7 +105,7 @@ def test_a_statement_survives_the_process(
     assert len(table.inspect.snapshots()) == 2
 
 
-def test_tables_do_not_remember_every_commit(spark: SparkSession, table: Table, orders: Path) -> None:
+def test_batch_records_do_not_grow_with_every_commit(spark: SparkSession, table: Table, orders: Path) -> None:
     """The record of the last batch is one for each statement that runs at the same time, not one for each commit."""
     for number in range(10, 15):
         spark.sql(f"INSERT INTO mortal.{table.name} VALUES ({number}, 0)")
@@ -130,7 +130,7 @@ def ids(tables: tuple[Table, Table]) -> list[list[int]]:
 
 @pytest.mark.parametrize(("moment", "commits"), crossed(["before", "after"], [1, 2, 3]))
 @pytest.mark.parametrize("covered", every(2, [[1], []]), ids=["some refused", "all refused"])
-def test_rows_are_diverted_once_whenever_the_process_dies(
+def test_rows_are_diverted_once_if_process_is_killed(
     spark: SparkSession, two_tables: tuple[Table, Table], orders: Path, moment: str, commits: int, covered: list[int]
 ) -> None:
     """RP-22: staged in the other table, committed, published: the process may die at each of the three."""
@@ -158,7 +158,7 @@ def stream(spark: SparkSession, tables: tuple[Table, Table], directory: Path) ->
     query.awaitTermination()
 
 
-def test_rows_diverted_before_a_conflict_are_not_there(
+def test_rows_diverted_before_a_conflict_are_discarded(
     spark: SparkSession, two_tables: tuple[Table, Table], orders: Path, tmp_path: Path
 ) -> None:
     """RP-22: a range is dropped while an epoch is committed. The repeated epoch rejects more rows, and stores each of
@@ -179,7 +179,7 @@ def test_rows_diverted_before_a_conflict_are_not_there(
     assert ids(two_tables) == [[1], [15, 30]], "the epoch that was repeated is the one that was committed"
 
 
-def test_an_epoch_that_was_refused_whole_is_repeated_as_such(
+def test_fully_rejected_epoch_is_repeated_unchanged(
     spark: SparkSession, two_tables: tuple[Table, Table], orders: Path, tmp_path: Path
 ) -> None:
     """RP-22: although the rows are covered when it is repeated."""
@@ -193,7 +193,9 @@ def test_an_epoch_that_was_refused_whole_is_repeated_as_such(
     assert ids(two_tables) == [[], [30, 31]]
 
 
-def test_what_is_left_to_publish_is_told(spark: SparkSession, two_tables: tuple[Table, Table], orders: Path) -> None:
+def test_error_names_the_unpublished_diverted_snapshot(
+    spark: SparkSession, two_tables: tuple[Table, Table], orders: Path
+) -> None:
     """RP-28: the error names the snapshot, and a procedure publishes it."""
     table, refused = two_tables
     (orders / "publish").touch()

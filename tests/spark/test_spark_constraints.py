@@ -81,7 +81,7 @@ def test_replaced_table_has_the_new_constraints(spark: SparkSession, table: Tabl
 
 
 @pytest.mark.parametrize("constraint", ["UNIQUE (a)", "CHECK (a > 0) NOT ENFORCED"])
-def test_what_nobody_would_enforce_is_refused(spark: SparkSession, namespace: str, constraint: str) -> None:
+def test_unenforceable_constraints_are_rejected(spark: SparkSession, namespace: str, constraint: str) -> None:
     """CK-5."""
     with pytest.raises(AnalysisException):
         spark.sql(f"CREATE TABLE lake.{namespace}.n (a INT, {constraint})")
@@ -101,7 +101,7 @@ def test_what_nobody_would_enforce_is_refused(spark: SparkSession, namespace: st
     ],
 )
 @pytest.mark.since_spark("4.1", "CHECK constraints")
-def test_spark_refuses_rows_that_break_it(spark: SparkSession, table: Table, statement: str) -> None:
+def test_spark_rejects_rows_that_violate_a_constraint(spark: SparkSession, table: Table, statement: str) -> None:
     """CK-2."""
     with pytest.raises(Exception, match="CHECK_CONSTRAINT_VIOLATION"):
         spark.sql(statement.format(table.name))
@@ -109,9 +109,7 @@ def test_spark_refuses_rows_that_break_it(spark: SparkSession, table: Table, sta
 
 
 @pytest.mark.since_spark("4.1", "CHECK constraints")
-def test_stream_that_spark_would_not_hold_against_it_is_refused(
-    spark: SparkSession, table: Table, tmp_path: Path
-) -> None:
+def test_stream_without_constraint_checks_is_rejected(spark: SparkSession, table: Table, tmp_path: Path) -> None:
     """CK-2."""
     source = tmp_path / "source"
     spark.sql("SELECT 2L id, -1D v").coalesce(1).write.json(str(source))
@@ -129,7 +127,7 @@ def test_stream_that_spark_would_not_hold_against_it_is_refused(
 
 
 @pytest.mark.since_spark("4.1", "CHECK constraints")
-def test_rows_that_break_it_can_be_diverted(table: Table) -> None:
+def test_rows_that_violate_a_constraint_can_be_diverted(table: Table) -> None:
     result = table.append(rows((2, 2.0), (3, -1.0), (4, float("nan"))), on_refused="divert")
     assert result.refused is not None
     assert result.refused["id"].to_pylist() == [3]
@@ -137,9 +135,7 @@ def test_rows_that_break_it_can_be_diverted(table: Table) -> None:
 
 
 @pytest.mark.since_spark("4.1", "CHECK constraints")
-def test_condition_that_only_spark_knows_refuses_rows_of_python(
-    spark: SparkSession, lake: Catalog, namespace: str
-) -> None:
+def test_spark_only_condition_rejects_python_writes(spark: SparkSession, lake: Catalog, namespace: str) -> None:
     """CK-2: never silently broken."""
     spark.sql(f"CREATE TABLE lake.{namespace}.o (a INT, b INT, CONSTRAINT ordered CHECK (a < b))")
     spark.sql(f"INSERT INTO lake.{namespace}.o VALUES (1, 2)")
@@ -155,7 +151,7 @@ def test_condition_that_only_spark_knows_refuses_rows_of_python(
 
 
 @pytest.mark.since_spark("4.1", "CHECK constraints")
-def test_conditions_mean_the_same_to_both(spark: SparkSession, lake: Catalog, namespace: str) -> None:
+def test_conditions_mean_the_same_in_spark_and_python(spark: SparkSession, lake: Catalog, namespace: str) -> None:
     """If Python accepts a condition at all, it means the same as in Spark."""
     candidates = [(n, v) for n, v in enumerate([None, -1.0, 0.0, 0.5, 3.0, float("nan")])]
     conditions = ["v > 0", "NOT v > 0", "v IS NULL OR v < 2", "v IN (0D, 3D)", "NOT v IN (0D, 3D)", "v <=> 3", "v <> 3"]
@@ -177,7 +173,7 @@ def test_conditions_mean_the_same_to_both(spark: SparkSession, lake: Catalog, na
 
 
 @pytest.mark.since_spark("4.1", "CHECK constraints")
-def test_rows_written_under_other_constraints_are_a_conflict(spark: SparkSession, table: Table, lake: Catalog) -> None:
+def test_rows_written_under_older_constraints_conflict(spark: SparkSession, table: Table, lake: Catalog) -> None:
     """CK-3: for Spark, for Python, and for rows that other processes wrote."""
     warehouse = unquote(str(lake.iceberg.properties["warehouse"]).removeprefix("file://"))
     name = table.name
@@ -212,7 +208,7 @@ def test_rows_written_under_other_constraints_are_a_conflict(spark: SparkSession
 
 
 @pytest.mark.since_spark("4.1", "CHECK constraints")
-def test_a_marker_is_not_checked(spark: SparkSession, lake: Catalog, namespace: str) -> None:
+def test_empty_message_marker_is_not_checked(spark: SparkSession, lake: Catalog, namespace: str) -> None:
     """CK-2, CP-66: a row that only names a replaced prefix is not added, in Spark and in Python."""
     schema = pa.schema([("a", pa.string()), ("b", pa.int64()), ("v", pa.float64())])
     table = lake.create_table((namespace, "m"), schema, key=["a", "b"])

@@ -48,7 +48,9 @@ def expire(table: Table) -> set[int]:
     return {snapshot.snapshot_id for snapshot in table.refresh().metadata.snapshots}
 
 
-def test_a_stream_keeps_what_it_has_not_read(spark: SparkSession, orders: Table, tmp_path: Path) -> None:
+def test_stream_consumer_protects_unread_snapshots_from_expiry(
+    spark: SparkSession, orders: Table, tmp_path: Path
+) -> None:
     """SS-15, CF-11: while it is stopped, expiry keeps its snapshots; the position follows each micro-batch that Spark
     has committed."""
     first = add(orders, 1)
@@ -66,7 +68,7 @@ def test_a_stream_keeps_what_it_has_not_read(spark: SparkSession, orders: Table,
     assert ids(stream.batches()) == [[5]]
 
 
-def test_a_consumer_waits_inside_a_snapshot(spark: SparkSession, orders: Table, tmp_path: Path) -> None:
+def test_consumer_keeps_initial_snapshot_until_fully_read(spark: SparkSession, orders: Table, tmp_path: Path) -> None:
     """SS-15: the table that a stream begins with is kept until all of it was read."""
     with orders.transaction() as transaction:
         for key in (1, 2, 3):
@@ -87,7 +89,7 @@ def test_a_consumer_waits_inside_a_snapshot(spark: SparkSession, orders: Table, 
     assert ids(stream.batches()) == [[4]]
 
 
-def test_a_repeated_micro_batch_moves_nothing_back(spark: SparkSession, orders: Table, tmp_path: Path) -> None:
+def test_repeated_micro_batch_does_not_move_consumer_back(spark: SparkSession, orders: Table, tmp_path: Path) -> None:
     """SS-15: as if the driver had died before Spark wrote down that the micro-batch is done."""
     add(orders, 1)
     stream = source(spark, orders, tmp_path / "checkpoint")
@@ -102,7 +104,7 @@ def test_a_repeated_micro_batch_moves_nothing_back(spark: SparkSession, orders: 
     assert ids(stream.batches()) == [[3]]
 
 
-def test_a_stream_cannot_begin_before_its_consumer(spark: SparkSession, orders: Table, tmp_path: Path) -> None:
+def test_stream_cannot_start_before_its_consumer(spark: SparkSession, orders: Table, tmp_path: Path) -> None:
     """SS-15: another query may use the name, or the consumer has to be dropped."""
     first, second = add(orders, 1), add(orders, 2)
     orders.refresh().consumers.advance("mart", second)
@@ -133,7 +135,7 @@ def test_streams_and_batches_of_changes(spark: SparkSession, orders: Table, tmp_
         spark.read.option("consumer", "mart").option("startingVersion", 1).changes(name).collect()
 
 
-def test_the_changelog_table_begins_at_a_consumer(spark: SparkSession, orders: Table) -> None:
+def test_changelog_table_starts_at_the_consumer_position(spark: SparkSession, orders: Table) -> None:
     """SS-16"""
     first = add(orders, 1)
     add(orders, 2)

@@ -32,7 +32,7 @@ def test_namespaces(spark: SparkSession, lake: Catalog) -> None:
     assert not lake.namespace_exists("sales")
 
 
-def test_dropping_a_namespace_that_has_tables(spark: SparkSession, lake: Catalog, namespace: str) -> None:
+def test_drop_namespace_with_tables_requires_cascade(spark: SparkSession, lake: Catalog, namespace: str) -> None:
     spark.sql(f"CREATE TABLE lake.{namespace}.t (a INT)")
     with pytest.raises(AnalysisException, match="still has tables"):
         spark.sql(f"DROP NAMESPACE lake.{namespace}")
@@ -41,9 +41,7 @@ def test_dropping_a_namespace_that_has_tables(spark: SparkSession, lake: Catalog
 
 
 @pytest.mark.since_spark("4.1", "PRIMARY KEY")
-def test_primary_key_of_the_statement_is_the_key_of_the_table(
-    spark: SparkSession, lake: Catalog, namespace: str
-) -> None:
+def test_primary_key_clause_sets_the_table_key(spark: SparkSession, lake: Catalog, namespace: str) -> None:
     spark.sql(
         f"CREATE TABLE lake.{namespace}.t (v DOUBLE COMMENT 'a value', id2 BIGINT, id1 STRING, PRIMARY KEY (id1, id2)) "
         "COMMENT 'rows of messages' TBLPROPERTIES ('write.target-file-size-bytes' = '1000000')"
@@ -90,7 +88,7 @@ def test_defaults_of_new_columns(spark: SparkSession, lake: Catalog, namespace: 
 
 
 @pytest.mark.since_spark("4.1", "a new default comes as a value, not as the statement's text alone")
-def test_default_of_a_column_that_is_there(spark: SparkSession, namespace: str) -> None:
+def test_default_of_existing_column_is_changed(spark: SparkSession, namespace: str) -> None:
     name = f"lake.{namespace}.t"
     spark.sql(f"CREATE TABLE {name} (a INT, b STRING DEFAULT 'x') TBLPROPERTIES ('format-version' = '3')")
     for n, change in enumerate(("SET DEFAULT 'y'", "DROP DEFAULT")):
@@ -99,7 +97,7 @@ def test_default_of_a_column_that_is_there(spark: SparkSession, namespace: str) 
     assert sorted(map(tuple, spark.table(name).collect())) == [(0, "y"), (1, None)]
 
 
-def test_types_come_back_as_they_were_created(spark: SparkSession, namespace: str) -> None:
+def test_column_types_round_trip(spark: SparkSession, namespace: str) -> None:
     columns = (
         "b BOOLEAN, i INT, l BIGINT, f FLOAT, d DOUBLE, n DECIMAL(12,3), s STRING, x BINARY, day DATE, ts TIMESTAMP, "
         "local TIMESTAMP_NTZ, st STRUCT<a: INT NOT NULL, b: ARRAY<STRING>>, m MAP<STRING, STRUCT<v: DOUBLE>>"
@@ -130,7 +128,7 @@ def test_rename_and_drop(spark: SparkSession, lake: Catalog, namespace: str) -> 
     assert lake.list_tables(namespace) == [f"{namespace}.taken"]
 
 
-def test_table_whose_files_others_may_use_is_not_purged(spark: SparkSession, lake: Catalog, namespace: str) -> None:
+def test_purge_is_rejected_if_gc_is_disabled(spark: SparkSession, lake: Catalog, namespace: str) -> None:
     """MT-65."""
     name = f"{namespace}.kept"
     spark.sql(f"CREATE TABLE lake.{name} (a INT) TBLPROPERTIES ('gc.enabled' = 'false')")
@@ -142,7 +140,7 @@ def test_table_whose_files_others_may_use_is_not_purged(spark: SparkSession, lak
     assert not lake.table_exists(name)
 
 
-def test_create_if_not_exists_and_again(spark: SparkSession, namespace: str) -> None:
+def test_create_existing_table_with_and_without_if_not_exists(spark: SparkSession, namespace: str) -> None:
     spark.sql(f"CREATE TABLE lake.{namespace}.t (a INT)")
     spark.sql(f"CREATE TABLE IF NOT EXISTS lake.{namespace}.t (b INT)")
     with pytest.raises(AnalysisException, match="TABLE_OR_VIEW_ALREADY_EXISTS"):
@@ -151,7 +149,7 @@ def test_create_if_not_exists_and_again(spark: SparkSession, namespace: str) -> 
         spark.sql("CREATE TABLE lake.nowhere.t (a INT)")
 
 
-def test_schema_evolution_with_old_files(spark: SparkSession, lake: Catalog, namespace: str) -> None:
+def test_schema_evolution_reads_old_files(spark: SparkSession, lake: Catalog, namespace: str) -> None:
     table = lake.create_table(
         (namespace, "t"),
         pa.schema(
@@ -196,7 +194,9 @@ def test_schema_evolution_with_old_files(spark: SparkSession, lake: Catalog, nam
         ("SET TBLPROPERTIES ('tableformat.key-field-ids' = '2')", "cannot be changed"),
     ],
 )
-def test_refused_alterations(spark: SparkSession, lake: Catalog, namespace: str, change: str, reason: str) -> None:
+def test_invalid_alterations_are_rejected(
+    spark: SparkSession, lake: Catalog, namespace: str, change: str, reason: str
+) -> None:
     spark.sql(f"CREATE TABLE lake.{namespace}.t (id INT, v INT, day DATE, PRIMARY KEY (id)) PARTITIONED BY (days(day))")
     with pytest.raises(AnalysisException, match=reason):
         spark.sql(f"ALTER TABLE lake.{namespace}.t {change}")
@@ -213,7 +213,7 @@ def test_table_properties(spark: SparkSession, lake: Catalog, namespace: str) ->
 
 
 @pytest.mark.since_spark("4.1", "PRIMARY KEY")
-def test_key_added_later(spark: SparkSession, lake: Catalog, namespace: str) -> None:
+def test_key_is_added_to_existing_table(spark: SparkSession, lake: Catalog, namespace: str) -> None:
     spark.sql(f"CREATE TABLE lake.{namespace}.t (a INT NOT NULL, b STRING)")
     spark.sql(f"ALTER TABLE lake.{namespace}.t ADD CONSTRAINT k PRIMARY KEY (a)")
     assert lake.load_table((namespace, "t")).key == ("a",)
@@ -222,7 +222,7 @@ def test_key_added_later(spark: SparkSession, lake: Catalog, namespace: str) -> 
 @pytest.mark.parametrize(
     "name", every(3, ["dot.ted", "with space", "ünï ☃", "back`tick", "quo'te", 'dou"ble', "a%20b", "UPPER", "123"])
 )
-def test_names_of_every_kind(spark: SparkSession, lake: Catalog, namespace: str, name: str) -> None:
+def test_unusual_table_and_column_names(spark: SparkSession, lake: Catalog, namespace: str, name: str) -> None:
     quoted = "`" + name.replace("`", "``") + "`"
     spark.sql(f"CREATE TABLE lake.{namespace}.{quoted} ({quoted} INT, v STRING)")
     assert name in names(spark, f"SHOW TABLES IN lake.{namespace}", "tableName")
@@ -234,7 +234,7 @@ def test_names_of_every_kind(spark: SparkSession, lake: Catalog, namespace: str,
 
 
 @pytest.mark.parametrize("name", every(2, ["", " ", "..", "."]))
-def test_table_without_a_name_is_refused(spark: SparkSession, lake: Catalog, namespace: str, name: str) -> None:
+def test_empty_table_name_is_rejected(spark: SparkSession, lake: Catalog, namespace: str, name: str) -> None:
     with pytest.raises(AnalysisException, match="part of the name is empty"):
         spark.sql(f"CREATE TABLE lake.{namespace}.`{name}` (a INT)")
     with pytest.raises(AnalysisException, match="part of the name is empty"):
@@ -243,7 +243,7 @@ def test_table_without_a_name_is_refused(spark: SparkSession, lake: Catalog, nam
 
 
 @pytest.mark.parametrize("name", every(4, ["a b", "it's", 'a"b', "select", "a`b", "ünï", "a/b"]))
-def test_statements_on_names_of_every_kind(spark: SparkSession, lake: Catalog, namespace: str, name: str) -> None:
+def test_statements_on_unusual_names(spark: SparkSession, lake: Catalog, namespace: str, name: str) -> None:
     quoted = f"lake.{namespace}.`{name.replace('`', '``')}`"
     spark.sql(f"CREATE TABLE {quoted} (`x.y` INT, `a``b` STRING, PRIMARY KEY (`x.y`)) PARTITIONED BY (`a``b`)")
     spark.sql(f"INSERT INTO {quoted} VALUES (1, 'p'), (2, 'q'), (3, 'q')")
@@ -254,14 +254,14 @@ def test_statements_on_names_of_every_kind(spark: SparkSession, lake: Catalog, n
     assert lake.load_table((namespace, name)).scan().count() == 2
 
 
-def test_kind_of_another_format_is_refused(spark: SparkSession, namespace: str) -> None:
+def test_using_another_format_is_rejected(spark: SparkSession, namespace: str) -> None:
     with pytest.raises(AnalysisException, match="USING delta: tables of this catalog are Iceberg tables") as caught:
         spark.sql(f"CREATE TABLE lake.{namespace}.t (a INT) USING delta")
     assert caught.value.getCondition() == "TABLEFORMAT_INVALID_ARGUMENT"
     spark.sql(f"CREATE TABLE lake.{namespace}.t (a INT) USING iceberg")
 
 
-def test_the_provider_of_a_table_is_what_using_named(spark: SparkSession, namespace: str) -> None:
+def test_table_provider_is_the_one_in_using(spark: SparkSession, namespace: str) -> None:
     """SQ-9: dbt-spark takes only tables with the provider iceberg for tables that MERGE INTO can change."""
     name = f"lake.{namespace}.t"
 
@@ -282,7 +282,7 @@ def test_the_provider_of_a_table_is_what_using_named(spark: SparkSession, namesp
 
 
 @pytest.mark.parametrize("name", ["x/../../../outside", "..", "/outside", "a\x01b"])
-def test_no_name_leads_out_of_the_lake(
+def test_names_cannot_escape_the_warehouse_directory(
     spark: SparkSession, lake: Catalog, namespace: str, warehouse: Path, name: str
 ) -> None:
     spark.sql(f"CREATE TABLE lake.{namespace}.t (a INT)")
@@ -303,7 +303,9 @@ def test_no_name_leads_out_of_the_lake(
     assert lake.list_tables(namespace) == [f"{namespace}.t"]
 
 
-def test_purge_leaves_what_lies_outside(spark: SparkSession, lake: Catalog, namespace: str, tmp_path: Path) -> None:
+def test_purge_keeps_files_outside_the_table(
+    spark: SparkSession, lake: Catalog, namespace: str, tmp_path: Path
+) -> None:
     """MT-53"""
     spark.sql(f"CREATE TABLE lake.{namespace}.t (a INT)")
     spark.sql(f"INSERT INTO lake.{namespace}.t VALUES (1)")
@@ -329,9 +331,7 @@ def test_purge_leaves_what_lies_outside(spark: SparkSession, lake: Catalog, name
     assert not lake.table_exists((namespace, "t"))
 
 
-def test_a_table_of_another_lake_is_read_and_not_written(
-    spark: SparkSession, lake: Catalog, namespace: str, tmp_path: Path
-) -> None:
+def test_table_of_another_lake_is_read_only(spark: SparkSession, lake: Catalog, namespace: str, tmp_path: Path) -> None:
     """CP-25"""
     with open_catalog(str(tmp_path / "other")) as other:
         other.create_namespace("db")

@@ -86,7 +86,7 @@ BY_ORDER = "(customer, `order`) IN (SELECT who, number FROM {erased})"
         ("customer IN (WITH e AS (SELECT 'cem' AS who) SELECT who FROM e)", "ann1 ann2 ann3 bob1 bob2 bob3"),
     ],
 )
-def test_keys_of_a_subquery_are_one_range_delete(
+def test_key_subquery_writes_one_range_delete(
     spark: SparkSession, orders: Table, erased: str, condition: str, expected: str
 ) -> None:
     """SP-102: a key with a null deletes nothing, as with IN."""
@@ -110,7 +110,7 @@ def test_keys_of_a_subquery_are_one_range_delete(
         ("EXISTS (SELECT 1 FROM {erased} WHERE who = customer)", "cem1 cem2 cem3"),
     ],
 )
-def test_other_conditions_are_found_by_spark(
+def test_other_subquery_conditions_are_evaluated_by_spark(
     spark: SparkSession, orders: Table, erased: str, condition: str, expected: str
 ) -> None:
     """SP-102: the rows are the same as ever."""
@@ -120,7 +120,7 @@ def test_other_conditions_are_found_by_spark(
     assert "range" not in delete_files(orders)
 
 
-def test_keys_without_rows_delete_nothing(spark: SparkSession, orders: Table, erased: str) -> None:
+def test_null_keys_delete_nothing(spark: SparkSession, orders: Table, erased: str) -> None:
     """SP-102."""
     before = orders.refresh().snapshot_id
     delete(spark, orders, erased, "customer IN (SELECT who FROM {erased} WHERE who IS NULL)")
@@ -135,7 +135,7 @@ def test_keys_without_rows_delete_nothing(spark: SparkSession, orders: Table, er
         ("write.delete.blind", "off", "positions"),
     ],
 )
-def test_properties_of_the_table_choose_the_form(
+def test_table_properties_select_the_delete_form(
     spark: SparkSession, orders: Table, erased: str, name: str, value: str, form: str
 ) -> None:
     """SP-22, SP-102, SQ-7."""
@@ -146,7 +146,7 @@ def test_properties_of_the_table_choose_the_form(
     assert left(spark, orders) == WITHOUT_ANN1_BOB3
 
 
-def test_cached_rows_are_read_again(spark: SparkSession, orders: Table, erased: str) -> None:
+def test_cached_rows_are_refreshed_after_delete(spark: SparkSession, orders: Table, erased: str) -> None:
     """SP-102."""
     spark.sql(f"CACHE TABLE lake.{orders.name}")
     delete(spark, orders, erased, BY_ORDER)
@@ -154,7 +154,7 @@ def test_cached_rows_are_read_again(spark: SparkSession, orders: Table, erased: 
     spark.sql(f"UNCACHE TABLE lake.{orders.name}")
 
 
-def test_an_error_of_the_subquery_deletes_nothing(spark: SparkSession, orders: Table, erased: str) -> None:
+def test_failing_subquery_deletes_nothing(spark: SparkSession, orders: Table, erased: str) -> None:
     """SP-102."""
     before = orders.refresh().snapshot_id
     with pytest.raises(Exception, match="stop"):
@@ -168,7 +168,7 @@ LATE = {"customer": "ann", "order": 4, "line": 1, "quantity": 3}
 
 
 @pytest.mark.since_spark("4.2", "statements that catalogs are told of")
-def test_rows_that_the_subquery_would_have_read_are_a_conflict(spark: SparkSession, orders: Table, erased: str) -> None:
+def test_concurrent_rows_in_the_subquery_table_conflict(spark: SparkSession, orders: Table, erased: str) -> None:
     """SP-102, ST-2."""
     while_running(spark, orders, lambda found: found.append([{**LATE, "customer": "dan"}]))
     with pytest.raises(AnalysisException) as error:

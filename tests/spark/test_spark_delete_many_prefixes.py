@@ -74,7 +74,7 @@ def test_rows_of_a_view_are_deleted_in_one_snapshot(spark: SparkSession, orders:
 
 
 @pytest.mark.parametrize("source", ["{namespace}.keys", "lake.{namespace}.keys", "spark_catalog.default.old_customers"])
-def test_a_table_of_any_catalog_is_a_source(
+def test_source_may_be_a_table_of_any_catalog(
     spark: SparkSession, lake: Catalog, namespace: str, orders: Table, source: str
 ) -> None:
     """PR-25."""
@@ -100,7 +100,7 @@ def test_options_of_the_procedure_apply_to_a_source(spark: SparkSession, orders:
     assert orders.refresh().snapshot_id == before
 
 
-def test_a_source_without_rows_deletes_nothing(spark: SparkSession, orders: Table) -> None:
+def test_empty_source_deletes_nothing(spark: SparkSession, orders: Table) -> None:
     """PR-25."""
     before = left(spark, orders)
     spark.sql("CREATE OR REPLACE TEMP VIEW no_keys AS SELECT 'a' AS customer WHERE false")
@@ -108,7 +108,7 @@ def test_a_source_without_rows_deletes_nothing(spark: SparkSession, orders: Tabl
     assert left(spark, orders) == before
 
 
-def test_uuids_of_a_source_are_text(spark: SparkSession, lake: Catalog, namespace: str) -> None:
+def test_source_uuids_are_text(spark: SparkSession, lake: Catalog, namespace: str) -> None:
     """PR-7, PR-25."""
     schema = pa.schema([pa.field("id", pa.uuid(), nullable=False)])
     table = lake.create_table((namespace, "u"), schema, key=["id"])
@@ -128,7 +128,7 @@ def test_uuids_of_a_source_are_text(spark: SparkSession, lake: Catalog, namespac
         ("'ann' AS customer, 1.5 AS `order`", "column 'order' is long"),
     ],
 )
-def test_a_source_of_other_columns_is_refused(spark: SparkSession, orders: Table, columns: str, message: str) -> None:
+def test_source_with_wrong_columns_is_rejected(spark: SparkSession, orders: Table, columns: str, message: str) -> None:
     """PR-7, PR-25."""
     before = orders.refresh().snapshot_id
     spark.sql(f"CREATE OR REPLACE TEMP VIEW others AS SELECT {columns}")

@@ -68,7 +68,7 @@ POSITION = (1, "PARQUET")
         ("concat(id1, id2) IN (SELECT k FROM VALUES ('b5') AS t(k))", POSITION, ["b5"]),
     ],
 )
-def test_delete_takes_the_form_that_its_predicate_allows(
+def test_delete_form_depends_on_the_predicate(
     spark: SparkSession, table: Table, where: str, kind: tuple[int, str] | None, gone: list[str]
 ) -> None:
     """SP-5, RD-5, DA-2, DA-1, RP-17: one delete file each, or none if a whole file is removed (`None`). The same rows
@@ -80,7 +80,7 @@ def test_delete_takes_the_form_that_its_predicate_allows(
         assert len(deletes(table)) == 1
 
 
-def test_delete_of_everything_takes_the_files_away(spark: SparkSession, table: Table) -> None:
+def test_delete_of_all_rows_removes_the_files(spark: SparkSession, table: Table) -> None:
     spark.sql(f"DELETE FROM lake.{table.name}")
     assert rows(spark, table) == []
     assert deletes(table) == []
@@ -92,7 +92,7 @@ def test_truncate(spark: SparkSession, table: Table) -> None:
     assert rows(spark, table) == []
 
 
-def test_delete_of_partitions_takes_their_files_away(spark: SparkSession, lake: Catalog, namespace: str) -> None:
+def test_delete_of_whole_partitions_removes_their_files(spark: SparkSession, lake: Catalog, namespace: str) -> None:
     spark.sql(f"CREATE TABLE lake.{namespace}.p (id BIGINT NOT NULL, ts TIMESTAMP) PARTITIONED BY (days(ts))")
     spark.sql(f"INSERT INTO lake.{namespace}.p SELECT id, timestamp_seconds(id * 43200) FROM range(8)")
     table = lake.load_table((namespace, "p"))
@@ -101,7 +101,7 @@ def test_delete_of_partitions_takes_their_files_away(spark: SparkSession, lake: 
     assert deletes(table) == []
 
 
-def test_position_deletes_add_up_in_many_tasks(spark: SparkSession, lake: Catalog, namespace: str) -> None:
+def test_position_deletes_of_many_tasks_are_combined(spark: SparkSession, lake: Catalog, namespace: str) -> None:
     table = lake.create_table((namespace, "big"), SCHEMA, key=["id1", "id2"])
     spark.range(60_000).selectExpr("concat('k', id % 5) id1", "id id2", "double(id % 11) v").repartition(3).writeTo(
         f"lake.{table.name}"
@@ -115,7 +115,7 @@ def test_position_deletes_add_up_in_many_tasks(spark: SparkSession, lake: Catalo
     assert sorted(table.refresh().scan().to_arrow()["id2"].to_pylist()) == expected
 
 
-def test_deletion_vectors_in_version_3(spark: SparkSession, lake: Catalog, namespace: str) -> None:
+def test_delete_in_v3_writes_deletion_vectors(spark: SparkSession, lake: Catalog, namespace: str) -> None:
     """DA-7: in version 3 the rows are in deletion vectors."""
     table = lake.create_table((namespace, "v3"), SCHEMA, key=["id1", "id2"], properties={"format-version": "3"})
     spark.sql(f"INSERT INTO lake.{table.name} SELECT 'a', id, double(id) FROM range(10)")
@@ -125,7 +125,7 @@ def test_deletion_vectors_in_version_3(spark: SparkSession, lake: Catalog, names
     assert {kind for _, kind in deletes(table)} == {"PUFFIN"}
 
 
-def test_time_travel_cannot_be_deleted_from(spark: SparkSession, table: Table) -> None:
+def test_delete_from_time_travel_is_rejected(spark: SparkSession, table: Table) -> None:
     with pytest.raises(AnalysisException):
         spark.sql(f"DELETE FROM lake.{table.name} VERSION AS OF {table.snapshot_id} WHERE id1 = 'a'")
     assert rows(spark, table) == ALL

@@ -34,7 +34,7 @@ def python_rows(table: Table) -> list[str]:
     return sorted(f"{row['id1']}{row['id2']}" for row in found)
 
 
-def test_all_kinds_together_and_rows_written_after_them(spark: SparkSession, table: Table) -> None:
+def test_all_delete_kinds_apply_and_later_rows_stay(spark: SparkSession, table: Table) -> None:
     table.delete("v = 0", mode="scan")
     table.delete("id2 = 2", mode="equality")
     table.delete_prefix({"id1": "b", "id2": 3})
@@ -56,7 +56,7 @@ def test_converted_deletes_give_the_same_rows(spark: SparkSession, table: Table)
     assert rows(spark, table) == before
 
 
-def test_column_pruning_does_not_need_the_delete_columns(spark: SparkSession, table: Table) -> None:
+def test_delete_columns_need_not_be_selected(spark: SparkSession, table: Table) -> None:
     table.delete("id2 = 6", mode="equality")
     assert spark.sql(f"SELECT sum(v) FROM lake.{table.name}").collect()[0][0] == 2 * (0 + 0.5 + 1 + 1.5 + 2)
 

@@ -14,7 +14,7 @@ from tableformat.demo.messages import KEY, TABLE_SCHEMA, write_messages
 from tableformat.demo.report import BatchFigures
 
 
-def test_stream_leaves_the_newest_message_of_every_key(
+def test_demo_stream_keeps_the_newest_message_of_every_key(
     spark: SparkSession, lake: Catalog, namespace: str, tmp_path: Path
 ) -> None:
     """One snapshot a batch; the executors write the files."""

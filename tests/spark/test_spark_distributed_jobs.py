@@ -62,7 +62,7 @@ def live(table: Table) -> list[DataFile | DeleteFile]:
 
 
 @VERSIONS
-def test_compaction_gives_the_files_that_it_gives_here(
+def test_distributed_compaction_equals_local_compaction(
     spark: SparkSession, lake: Catalog, namespace: str, version: str
 ) -> None:
     """MT-61"""
@@ -88,7 +88,7 @@ def test_compaction_gives_the_files_that_it_gives_here(
     assert seen[-1][0] == seen[-1][1]
 
 
-def test_group_that_cannot_be_read_commits_nothing(spark: SparkSession, lake: Catalog, namespace: str) -> None:
+def test_unreadable_group_commits_nothing(spark: SparkSession, lake: Catalog, namespace: str) -> None:
     """MT-61: an error of this library keeps its class and message."""
     table = worn_table(lake, (namespace, "broken"), "2")
     victim = next(file for file in live(table) if isinstance(file, DataFile))
@@ -101,7 +101,7 @@ def test_group_that_cannot_be_read_commits_nothing(spark: SparkSession, lake: Ca
     assert table.refresh().snapshot_id == head
 
 
-def test_group_that_spark_gave_up_commits_nothing(
+def test_failed_spark_task_commits_nothing(
     spark: SparkSession, lake: Catalog, namespace: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """MT-61: if a task fails for any reason, the table stays unchanged."""
@@ -115,7 +115,7 @@ def test_group_that_spark_gave_up_commits_nothing(
 
 
 @VERSIONS
-def test_conversion_gives_the_rows_that_it_gives_here(
+def test_distributed_conversion_equals_local_conversion(
     spark: SparkSession, lake: Catalog, namespace: str, version: str
 ) -> None:
     """MT-13, MT-61: slice by slice, the rows and the counts are the same."""
@@ -138,7 +138,9 @@ def test_conversion_gives_the_rows_that_it_gives_here(
     }
 
 
-def test_cancelled_on_spark(spark: SparkSession, lake: Catalog, namespace: str) -> None:
+def test_cancelled_job_stops_spark_tasks_and_changes_nothing(
+    spark: SparkSession, lake: Catalog, namespace: str
+) -> None:
     """MT-62: an exception in the callback cancels the Spark jobs, and the table stays unchanged."""
     table = worn_table(lake, (namespace, "cancelled"), "3")
     before, head = contents(table), table.snapshot_id
@@ -201,7 +203,7 @@ def test_jobs_on_spark_connect(java: None, tmp_path: Path) -> None:
     ]
 
 
-def test_run_and_publish_take_the_session_along(spark: SparkSession, lake: Catalog, namespace: str) -> None:
+def test_run_and_publish_use_the_spark_executor(spark: SparkSession, lake: Catalog, namespace: str) -> None:
     """MT-33, MT-60, MT-61"""
     table = worn_table(lake, (namespace, "all_jobs"), "2")
     before = contents(table)

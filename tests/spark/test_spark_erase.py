@@ -26,7 +26,7 @@ def lines(spark: SparkSession, text: str) -> list[tuple[str, int]]:
     return sorted((row.customer, row.line) for row in spark.sql(text).collect())
 
 
-def test_rows_of_a_prefix_leave_the_past_too(spark: SparkSession, table: Table) -> None:
+def test_erase_prefix_removes_rows_from_history(spark: SparkSession, table: Table) -> None:
     first = table.metadata.snapshots[0].snapshot_id
     name = f"lake.{table.name}"
     dry = spark.sql(f"CALL lake.system.erase('{table.name}', map('customer', 'ann'), dry_run => true)").first()
@@ -41,7 +41,7 @@ def test_rows_of_a_prefix_leave_the_past_too(spark: SparkSession, table: Table) 
     assert table.refresh().verify(erased=certificate).is_clean
 
 
-def test_rows_of_a_condition_and_of_a_source(spark: SparkSession, table: Table, namespace: str) -> None:
+def test_erase_by_condition_and_by_source(spark: SparkSession, table: Table, namespace: str) -> None:
     by_where = f"CALL lake.system.erase(table => '{table.name}', where => 'customer = \"bob\"', dry_run => true)"
     assert spark.sql(by_where).first().erased_rows_count == 1
     spark.sql("CREATE OR REPLACE TEMPORARY VIEW leavers AS SELECT 'bob' AS customer")

@@ -65,7 +65,7 @@ def test_predicates_without_an_exact_filter(predicate: dict[str, Any]) -> None:
     assert exact(predicate) is None
 
 
-def test_pruning_keeps_what_it_can_of_a_conjunction() -> None:
+def test_pruning_uses_translatable_parts_of_a_conjunction() -> None:
     left = call("=", column("a"), literal(1))
     assert pruning_filter([call("AND", left, UNKNOWN)], SCHEMA) == exact(left)
     assert pruning_filter([left, UNKNOWN], SCHEMA) == exact(left)
@@ -73,7 +73,7 @@ def test_pruning_keeps_what_it_can_of_a_conjunction() -> None:
     assert pruning_filter([call("NOT", call("AND", left, UNKNOWN))], SCHEMA) == AlwaysTrue()
 
 
-def test_literals_have_the_values_of_their_types() -> None:
+def test_literals_are_converted_by_type() -> None:
     assert str(exact(call("=", column("day"), literal(19723, "date")))) == str(
         exact(call("=", literal(19723, "date"), column("day")))
     )
@@ -177,7 +177,7 @@ def transformed(name: str, column_name: str, *width: int) -> dict[str, Any]:
         (call("=", transformed("truncate", "s", 2), literal("a", "string")), "s = 'a'"),
     ],
 )
-def test_comparisons_of_transforms_are_comparisons_of_the_column(predicate: dict[str, Any], as_column: str) -> None:
+def test_transform_comparisons_become_column_comparisons(predicate: dict[str, Any], as_column: str) -> None:
     """SP-46."""
     assert filter_text(exact(predicate) or AlwaysTrue()) == as_column
 

@@ -63,7 +63,7 @@ def literal(value: float | None, kind: str) -> str:
 
 
 @pytest.mark.parametrize("write", [pytest.param(by_python, marks=pytest.mark.long), by_spark])
-def test_filters_of_floats_lose_no_row(
+def test_float_filters_keep_all_matching_rows(
     spark: SparkSession,
     lake: Catalog,
     namespace: str,

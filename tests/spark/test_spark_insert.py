@@ -44,7 +44,7 @@ def parquet_files(table: Table) -> list[Path]:
     return [Path(path) for path in paths if path is not None]
 
 
-def test_files_are_sorted_by_key_and_say_so(spark: SparkSession, table: Table) -> None:
+def test_files_are_sorted_by_key_with_marker(spark: SparkSession, table: Table) -> None:
     """RD-11: the footer's marker is the promise that readers search by."""
     spark.range(5000).selectExpr("concat('k', id % 7) id1", "5000 - id id2", "double(id) v").repartition(3).writeTo(
         f"lake.{table.name}"
@@ -56,7 +56,7 @@ def test_files_are_sorted_by_key_and_say_so(spark: SparkSession, table: Table) -
     assert len(python_rows(table)) == 5000
 
 
-def test_key_order_is_by_utf8_bytes(spark: SparkSession, table: Table) -> None:
+def test_key_order_of_text_is_by_utf8_bytes(spark: SparkSession, table: Table) -> None:
     """RD-1: above the basic plane the order of UTF-16 is another one."""
     spark.createDataFrame(
         [("\U0001f600", 1, 0.0), ("￿", 1, 0.0), ("é", 1, 0.0)], "id1 string, id2 long, v double"
@@ -76,7 +76,7 @@ def test_bounds_and_counts_come_from_the_footer(spark: SparkSession, table: Tabl
     assert sum(dict(counts)[3] for counts in files["null_value_counts"].to_pylist()) == 3
 
 
-def test_every_type_comes_back(spark: SparkSession, lake: Catalog, namespace: str) -> None:
+def test_every_type_round_trips(spark: SparkSession, lake: Catalog, namespace: str) -> None:
     spark.sql(f"""
         CREATE TABLE lake.{namespace}.types (
             b BOOLEAN, i INT, l BIGINT, f FLOAT, d DOUBLE, dec9 DECIMAL(9,2), dec18 DECIMAL(18,3), dec38 DECIMAL(38,10),
@@ -116,7 +116,7 @@ def test_every_type_comes_back(spark: SparkSession, lake: Catalog, namespace: st
     assert spark.sql(f"SELECT mm['k'][0].r, ls[0].q FROM lake.{namespace}.types").collect()[0] == (7, date(2020, 2, 2))
 
 
-def test_every_nested_field_has_its_id(spark: SparkSession, lake: Catalog, namespace: str) -> None:
+def test_nested_fields_have_field_ids(spark: SparkSession, lake: Catalog, namespace: str) -> None:
     """Iceberg's readers find the elements of lists and maps by id as well."""
     spark.sql(f"CREATE TABLE lake.{namespace}.t (li ARRAY<STRUCT<q: INT>>, m MAP<STRING, ARRAY<INT>>)")
     spark.sql(f"INSERT INTO lake.{namespace}.t VALUES (array(struct(1)), map('k', array(1)))")
@@ -156,7 +156,7 @@ def test_files_roll_at_the_target_size(spark: SparkSession, table: Table) -> Non
     assert sum(files["record_count"].to_pylist()) == 200_000
 
 
-def test_unknown_option_names_the_nearest(spark: SparkSession, table: Table) -> None:
+def test_unknown_option_error_suggests_the_nearest(spark: SparkSession, table: Table) -> None:
     with pytest.raises(
         AnalysisException, match=r"unknown option 'replace-prefx'.*Did you mean 'replace-prefix'"
     ) as error:
@@ -174,7 +174,7 @@ def test_snapshot_properties_are_in_the_summary(spark: SparkSession, table: Tabl
     assert dict(summary)["Job"] == "nightly"
 
 
-def test_failed_job_leaves_no_file_and_no_snapshot(spark: SparkSession, table: Table) -> None:
+def test_failed_insert_leaves_no_file_and_no_snapshot(spark: SparkSession, table: Table) -> None:
     with pytest.raises(Exception, match="no such row"):
         spark.range(20_000).selectExpr(
             "'a' id1", "IF(id = 19999, raise_error('no such row'), id) id2", "0D v"
@@ -191,7 +191,7 @@ def test_null_in_a_key_column_is_refused(spark: SparkSession, table: Table) -> N
     assert table.refresh().snapshot_id is None
 
 
-def test_time_travel_cannot_be_written(spark: SparkSession, table: Table) -> None:
+def test_insert_into_time_travel_is_rejected(spark: SparkSession, table: Table) -> None:
     spark.sql(f"INSERT INTO lake.{table.name} VALUES ('a', 1, 0.5)")
     snapshot_id = table.refresh().snapshot_id
     with pytest.raises(AnalysisException):
@@ -199,15 +199,13 @@ def test_time_travel_cannot_be_written(spark: SparkSession, table: Table) -> Non
 
 
 @pytest.mark.since_spark("4.1", "INSERT of some of the columns")
-def test_columns_by_name_and_defaults_for_the_rest(spark: SparkSession, table: Table) -> None:
+def test_insert_by_name_uses_defaults_for_missing_columns(spark: SparkSession, table: Table) -> None:
     spark.sql(f"INSERT INTO lake.{table.name} (id2, id1) VALUES (1, 'a')")
     assert python_rows(table) == [("a", 1, None)]
 
 
 @pytest.mark.since_spark("4.0", "a Parquet writer that fits Bloom filters to the values")
-def test_bloom_filters_of_parquets_java_writer_rule_files_out(
-    spark: SparkSession, lake: Catalog, namespace: str
-) -> None:
+def test_bloom_filters_of_java_writer_prune_files(spark: SparkSession, lake: Catalog, namespace: str) -> None:
     """FM-27: every type as the bytes that Java stores, which has short decimals as integers."""
     columns = {
         "s": "concat('m-', id)",
@@ -240,7 +238,7 @@ def test_bloom_filters_of_parquets_java_writer_rule_files_out(
     assert spark.sql(f"SELECT n FROM {name} WHERE s = 'm-2000'").collect() == []
 
 
-def test_rows_of_a_table_that_does_not_sort_stay_as_they_come(spark: SparkSession, table: Table) -> None:
+def test_unsorted_table_keeps_the_written_row_order(spark: SparkSession, table: Table) -> None:
     """FM-28: no sort in the plan, no marker in the footer, and deletes apply to the rows."""
     table.set_properties({"tableformat.write.sort": "none"})
     rows = spark.range(2_000).selectExpr("concat('m-', id % 7) id1", "(id * 7919) % 2000 id2", "id / 2 v").coalesce(1)

@@ -46,14 +46,16 @@ def range_delete_rows(table: Table) -> list[int]:
         pytest.param("AS t REPLACE ON t.id1 = s.id1 AND s.id2 = t.id2 (SELECT * FROM {new}) AS s", marks=REPLACE_ON),
     ],
 )
-def test_messages_are_replaced_blindly(spark: SparkSession, table: Table, new_rows: str, clause: str) -> None:
+def test_replace_using_writes_a_blind_range_delete(
+    spark: SparkSession, table: Table, new_rows: str, clause: str
+) -> None:
     """SQ-31: one range delete; the rows of other messages stay."""
     spark.sql(f"INSERT INTO lake.{table.name} " + clause.format(new=new_rows))
     assert rows(spark, table) == REPLACED
     assert range_delete_rows(table) == [2]
 
 
-def test_replacement_by_rows_of_the_table_itself(spark: SparkSession, table: Table) -> None:
+def test_replace_using_rows_of_the_target_table(spark: SparkSession, table: Table) -> None:
     """SQ-31, ST-2."""
     name = f"lake.{table.name}"
     spark.sql(
@@ -62,7 +64,7 @@ def test_replacement_by_rows_of_the_table_itself(spark: SparkSession, table: Tab
     assert rows(spark, table) == ["a11.0 moved", "a12.0 moved", "b1.0 old", "b1.1 old"]
 
 
-def test_explain_says_what_is_replaced(spark: SparkSession, table: Table, new_rows: str) -> None:
+def test_explain_shows_the_replaced_prefix(spark: SparkSession, table: Table, new_rows: str) -> None:
     """SQ-31."""
     statement = f"INSERT INTO lake.{table.name} REPLACE USING (id1, id2) SELECT * FROM {new_rows}"
     plan = spark.sql(f"EXPLAIN {statement}").collect()[0][0]
@@ -78,7 +80,7 @@ def test_explain_says_what_is_replaced(spark: SparkSession, table: Table, new_ro
         pytest.param("AS t REPLACE ON t.v = s.v (SELECT * FROM {new}) AS s", marks=REPLACE_ON),
     ],
 )
-def test_rows_with_equal_values_are_replaced_blindly(spark: SparkSession, table: Table, clause: str) -> None:
+def test_replace_on_writes_a_blind_equality_delete(spark: SparkSession, table: Table, clause: str) -> None:
     """SQ-34: one equality delete; a null equals nothing."""
     new = spark.createDataFrame([("a", 2, 5, "old"), ("c", 9, 0, "new"), ("a", 2, 6, None)], COLUMNS)
     new.createOrReplaceTempView("equal_rows")
@@ -90,7 +92,7 @@ def test_rows_with_equal_values_are_replaced_blindly(spark: SparkSession, table:
     assert len(table.history()) == 3
 
 
-def test_values_that_are_not_compared_exactly_are_refused(spark: SparkSession, lake: Catalog, namespace: str) -> None:
+def test_replace_on_floating_point_column_is_rejected(spark: SparkSession, lake: Catalog, namespace: str) -> None:
     """SQ-34, DA-5."""
     table = lake.create_table((namespace, "f"), pa.schema([("weight", pa.float64())]))
     with pytest.raises(AnalysisException, match="floating"):
@@ -117,7 +119,7 @@ def test_values_that_are_not_compared_exactly_are_refused(spark: SparkSession, l
         ),
     ],
 )
-def test_other_conditions_are_refused(
+def test_unsupported_replace_conditions_are_rejected(
     spark: SparkSession, table: Table, new_rows: str, clause: str, instead: str
 ) -> None:
     """SQ-31, SQ-34: nothing is changed, and the error names the statement to use."""

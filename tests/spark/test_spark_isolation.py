@@ -31,7 +31,7 @@ def table(lake: Catalog, namespace: str, request: pytest.FixtureRequest) -> Tabl
     return created
 
 
-def test_statements_commit_beside_appends(spark: SparkSession, table: Table) -> None:
+def test_snapshot_isolation_allows_concurrent_appends(spark: SparkSession, table: Table) -> None:
     """SP-20: at snapshot isolation rows that were added concurrently stay unchanged, although they match. The level
     applies to one kind of statement."""
     for number, statement in enumerate(STATEMENTS.values()):
@@ -48,7 +48,7 @@ def test_statements_commit_beside_appends(spark: SparkSession, table: Table) -> 
 
 
 @pytest.mark.parametrize("statement", STATEMENTS)
-def test_rows_changed_meanwhile_are_a_conflict(spark: SparkSession, table: Table, statement: str) -> None:
+def test_concurrently_changed_rows_conflict(spark: SparkSession, table: Table, statement: str) -> None:
     """SP-20, CP-6: the first that changes a row wins."""
     while_running(spark, table, lambda found: found.update("id = 2", set={"v": "'theirs'"}))
     with pytest.raises(AnalysisException) as error:
@@ -68,7 +68,7 @@ INSERTING = {
 
 @pytest.mark.since_spark("4.2", "statements that catalogs are told of")
 @pytest.mark.parametrize(("statement", "mode"), crossed(list(INSERTING), ["range", "scan"]))
-def test_merge_adds_no_row_beside_one_that_was_deleted_meanwhile(
+def test_merge_conflicts_if_a_matched_row_was_deleted_concurrently(
     spark: SparkSession, table: Table, statement: str, mode: str
 ) -> None:
     """CP-38: after the delete of 2 there would be neither the old row nor the one of the source."""
@@ -83,7 +83,7 @@ def test_merge_adds_no_row_beside_one_that_was_deleted_meanwhile(
     assert ids(table) == [1, 2, 3, 9]
 
 
-def test_merge_that_inserts_nothing_commits_beside_deletes_of_other_rows(spark: SparkSession, table: Table) -> None:
+def test_merge_without_inserts_allows_concurrent_deletes_of_other_rows(spark: SparkSession, table: Table) -> None:
     """SP-20, CP-38: a row that it does not change does not matter to it."""
     table.set_properties(**{"write.merge.isolation-level": "serializable"})
     while_running(spark, table, lambda found: found.delete_prefix({"id": 3}))

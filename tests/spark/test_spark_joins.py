@@ -40,7 +40,7 @@ def exchanges(frame: DataFrame) -> int:
 
 
 @pytest.mark.parametrize("partitioning", every(3, ["days(at), bucket(2, id)", "bucket(4, id)", "id"]))
-def test_tables_that_are_partitioned_alike_are_joined_where_they_lie(
+def test_tables_with_equal_partitioning_join_without_shuffle(
     spark: SparkSession, lake: Catalog, namespace: str, partitioning: str
 ) -> None:
     """SP-40."""
@@ -69,9 +69,7 @@ def test_tables_that_are_partitioned_alike_are_joined_where_they_lie(
 
 @pytest.mark.since_spark("4.0", "joins by transforms of which one gives the other")
 @pytest.mark.parametrize(("one", "other"), [("bucket(4, id)", "bucket(6, id)"), ("hours(at)", "days(at)")])
-def test_a_transform_that_gives_the_other_joins_where_rows_lie(
-    spark: SparkSession, namespace: str, one: str, other: str
-) -> None:
+def test_compatible_transforms_join_without_shuffle(spark: SparkSession, namespace: str, one: str, other: str) -> None:
     """SP-40: buckets by a common divisor, hours by days, before 1970 too."""
     for name, partitioning in (("a", one), ("b", other)):
         spark.sql(f"CREATE TABLE lake.{namespace}.{name} (id BIGINT, at TIMESTAMP) PARTITIONED BY ({partitioning})")
@@ -109,7 +107,7 @@ def table(lake: Catalog, namespace: str) -> Table:
     return created
 
 
-def test_analyze_counts_for_the_optimizer(spark: SparkSession, table: Table) -> None:
+def test_analyze_table_provides_statistics_to_the_optimizer(spark: SparkSession, table: Table) -> None:
     """SQ-29, SP-38."""
     name = f"lake.{table.name}"
     assert spark.sql(f"ANALYZE TABLE {name} COMPUTE STATISTICS NOSCAN").collect() == []

@@ -74,7 +74,7 @@ spark.stop()
 
 @pytest.mark.long
 @pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="finds the executor's process in /proc")
-def test_workers_end_with_their_executor_and_the_task_runs_again(java: None, tmp_path: Path) -> None:
+def test_killed_executor_stops_its_workers_and_task_is_retried(java: None, tmp_path: Path) -> None:
     """MT-61"""
     (tmp_path / "sleeping_task.py").write_text(_TASK)
     (tmp_path / "starts").mkdir()

@@ -36,7 +36,7 @@ def rows(spark: SparkSession, table: Table) -> list[dict[str, object]]:
     return found
 
 
-def test_update_inside_of_structs(spark: SparkSession, table: Table) -> None:
+def test_update_struct_fields(spark: SparkSession, table: Table) -> None:
     spark.sql(f"UPDATE lake.{table.name} SET s.a = s.a + 1, s.n.b = 'y' WHERE id = 2")
     spark.sql(f"UPDATE lake.{table.name} SET m = map('new', 5), l = array() WHERE s.n.b = 'y'")
     assert rows(spark, table) == [
@@ -45,7 +45,7 @@ def test_update_inside_of_structs(spark: SparkSession, table: Table) -> None:
     ]
 
 
-def test_merge_inside_of_structs(spark: SparkSession, table: Table) -> None:
+def test_merge_struct_fields(spark: SparkSession, table: Table) -> None:
     spark.sql(f"""
         MERGE INTO lake.{table.name} t USING (SELECT explode(array(1, 3)) id) s ON t.id = s.id
         WHEN MATCHED THEN UPDATE SET t.s.n.b = 'merged'
@@ -77,7 +77,7 @@ def test_merge_adds_columns_at_every_depth(spark: SparkSession, table: Table) ->
 
 
 @pytest.mark.before_spark("4.1", "MERGE WITH SCHEMA EVOLUTION changes tables")
-def test_merge_that_would_leave_columns_out_is_refused(spark: SparkSession, table: Table) -> None:
+def test_merge_without_schema_evolution_support_is_rejected(spark: SparkSession, table: Table) -> None:
     """SP-62: Spark 4.0 has the grammar and nothing behind it."""
     before = rows(spark, table)
     with pytest.raises(AnalysisException, match=r"needs Spark 4\.1 or newer|PARSE_SYNTAX_ERROR"):
@@ -91,7 +91,7 @@ def test_merge_that_would_leave_columns_out_is_refused(spark: SparkSession, tabl
 
 @pytest.mark.since_spark("4.0", "the grammar of MERGE WITH SCHEMA EVOLUTION")
 @pytest.mark.before_spark("4.1", "MERGE WITH SCHEMA EVOLUTION changes tables")
-def test_a_session_without_the_extension_refuses_it_too(java: None, tmp_path: Path) -> None:
+def test_merge_schema_evolution_is_rejected_without_the_extension(java: None, tmp_path: Path) -> None:
     """SP-62: it was silent there."""
     done = subprocess.run(
         [sys.executable, "-c", _ATTACHED, str(tmp_path)], capture_output=True, text=True, timeout=300, check=False
@@ -129,7 +129,7 @@ def test_merge_widens_a_column(spark: SparkSession, table: Table) -> None:
     assert dict(spark.table(f"lake.{table.name}").dtypes)["s"] == "struct<a:bigint,n:struct<b:string>>"
 
 
-def test_merge_into_files_of_before_a_rename(spark: SparkSession, table: Table) -> None:
+def test_merge_reads_files_written_before_a_rename(spark: SparkSession, table: Table) -> None:
     """Old files have the old names and types."""
     spark.sql(f"ALTER TABLE lake.{table.name} RENAME COLUMN s.n.b TO text")
     spark.sql(f"ALTER TABLE lake.{table.name} ALTER COLUMN s.a TYPE BIGINT")

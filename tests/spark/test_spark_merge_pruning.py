@@ -75,13 +75,13 @@ def changed(table: Table) -> list[tuple[int, int]]:
     return sorted((row["id"], row["v"]) for row in table.refresh().scan("v != 0").to_arrow().to_pylist())
 
 
-def test_metric_counts_the_files_of_a_scan(spark: SparkSession, table: Table) -> None:
+def test_scan_metric_counts_files(spark: SparkSession, table: Table) -> None:
     assert files_read(spark, f"SELECT sum(v) FROM lake.{table.name} WHERE v >= 0") == [FILES]
     assert files_read(spark, f"SELECT sum(v) FROM lake.{table.name} WHERE id = 5 AND v >= 0") == [1]
 
 
 @pytest.mark.since_spark("4.2", "a MERGE finds its rows before it reads files")
-def test_merge_reads_the_files_that_the_source_names(spark: SparkSession, table: Table, source: str) -> None:
+def test_merge_reads_only_files_with_source_keys(spark: SparkSession, table: Table, source: str) -> None:
     """ST-4: neither to find the rows nor to change them."""
     read = files_read(
         spark,
@@ -94,19 +94,19 @@ def test_merge_reads_the_files_that_the_source_names(spark: SparkSession, table:
     assert changed(table) == [(30001, 5), (30002, 5), (33333, 5)]
 
 
-def test_delete_with_a_subquery(spark: SparkSession, table: Table, source: str) -> None:
+def test_delete_with_subquery_reads_only_matching_files(spark: SparkSession, table: Table, source: str) -> None:
     read = files_read(spark, f"DELETE FROM lake.{table.name} WHERE id IN (SELECT id FROM {source})")
     assert max(read) == 1
     assert table.refresh().scan().to_arrow().num_rows == FILES * ROWS - 2
 
 
-def test_update_with_a_subquery(spark: SparkSession, table: Table, source: str) -> None:
+def test_update_with_subquery_reads_only_matching_files(spark: SparkSession, table: Table, source: str) -> None:
     read = files_read(spark, f"UPDATE lake.{table.name} SET v = 7 WHERE id IN (SELECT id FROM {source})")
     assert max(read) == 1
     assert changed(table) == [(30001, 7), (30002, 7)]
 
 
-def test_merge_by_source_reads_everything(spark: SparkSession, table: Table, source: str) -> None:
+def test_merge_not_matched_by_source_reads_all_files(spark: SparkSession, table: Table, source: str) -> None:
     """Rows that the source does not name matter here."""
     read = files_read(
         spark,
@@ -135,7 +135,7 @@ MERGES = {
 
 
 @pytest.mark.parametrize("clauses", every(2, MERGES))
-def test_rows_without_a_match_are_left_out_and_no_other(
+def test_runtime_filter_excludes_only_rows_without_a_match(
     spark: SparkSession, lake: Catalog, namespace: str, clauses: str
 ) -> None:
     """SP-81: nulls, -0.0 and NaN, duplicate keys in the source, conditions in addition to the keys, absence as a
@@ -162,7 +162,7 @@ def test_rows_without_a_match_are_left_out_and_no_other(
     assert sorted(found, key=str) == sorted([*left, (9, "new"), (9, "new")], key=str)
 
 
-def test_source_that_gives_other_keys_the_second_time(spark: SparkSession, table: Table) -> None:
+def test_nondeterministic_source_raises_error(spark: SparkSession, table: Table) -> None:
     """SP-81: the rows that match the second keys were not read for the join. They would be inserted in addition to the
     existing rows."""
     from pyspark.sql.functions import udf

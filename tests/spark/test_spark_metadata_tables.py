@@ -46,7 +46,7 @@ def select(spark: SparkSession, text: str) -> list[tuple[Any, ...]]:
     return [tuple(row) for row in spark.sql(text).collect()]
 
 
-def test_columns_are_those_of_iceberg_and_ours_are_hidden(spark: SparkSession, table: Table) -> None:
+def test_metadata_columns_match_iceberg_and_own_columns_are_hidden(spark: SparkSession, table: Table) -> None:
     """SP-32."""
     name = f"lake.{table.name}"
     for files in ("files", "data_files", "delete_files", "all_files", "all_data_files", "all_delete_files"):
@@ -88,7 +88,7 @@ def test_position_deletes(spark: SparkSession, table: Table) -> None:
     assert spark.sql(f"SELECT * FROM {name}.tag_before.data_files WHERE file_path = '{data_path}'").count() == 1
 
 
-def test_table_at_a_moment_by_name(spark: SparkSession, table: Table) -> None:
+def test_metadata_table_at_a_timestamp_by_name(spark: SparkSession, table: Table) -> None:
     """ST-5."""
     moments = table.inspect.snapshots()["committed_at"].cast(pa.int64()).to_pylist()
     name = f"lake.{table.name}.at_timestamp_{moments[0]}"
@@ -105,7 +105,7 @@ def changes(spark: SparkSession, table: Table, **options: object) -> DataFrame:
     return spark.read.options(**given).table(f"lake.{table.name}.changes")
 
 
-def test_changes_are_what_iceberg_tables_call_so(spark: SparkSession, table: Table) -> None:
+def test_changes_table_matches_iceberg(spark: SparkSession, table: Table) -> None:
     """SP-34, CF-3, CF-4."""
     first, second, third, fourth, *_, compacted = table.inspect.snapshots()["snapshot_id"].to_pylist()
     found = changes(spark, table)

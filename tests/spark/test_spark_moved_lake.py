@@ -44,7 +44,7 @@ def check_read_and_not_written(spark: SparkSession, name: str, refusal: str) -> 
             spark.sql(statement).collect()
 
 
-def test_a_moved_lake_is_read_and_not_written(spark: SparkSession, tmp_path: Path) -> None:
+def test_moved_lake_is_read_only(spark: SparkSession, tmp_path: Path) -> None:
     """LK-3, LK-4"""
     make_lake(tmp_path / "lake")
     shutil.move(tmp_path / "lake", tmp_path / "moved")
@@ -53,7 +53,7 @@ def test_a_moved_lake_is_read_and_not_written(spark: SparkSession, tmp_path: Pat
     assert not (tmp_path / "lake").exists()
 
 
-def test_a_lake_that_is_mounted_read_only_is_read(spark: SparkSession, tmp_path: Path) -> None:
+def test_read_only_mounted_lake_is_read(spark: SparkSession, tmp_path: Path) -> None:
     """LK-5"""
     make_lake(tmp_path / "lake")
     place = tmp_path / "mounted"

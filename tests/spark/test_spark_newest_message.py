@@ -48,7 +48,7 @@ def rows(spark: SparkSession, table: Table) -> list[str]:
 
 @pytest.mark.since_spark("4.0", "rows with other columns than the table's")
 @pytest.mark.parametrize("tasks", every(2, [4, 1]))
-def test_the_newest_message_stays_whichever_tasks_hold_the_rows(spark: SparkSession, table: Table, tasks: int) -> None:
+def test_newest_message_is_kept_across_tasks(spark: SparkSession, table: Table, tasks: int) -> None:
     """CP-66, CP-68, SP-98"""
     messages = [
         (7, None, "ann", 1, ["a", "b", "a"]),
@@ -65,7 +65,7 @@ def test_the_newest_message_stays_whichever_tasks_hold_the_rows(spark: SparkSess
 
 
 @pytest.mark.since_spark("4.0", "rows with other columns than the table's")
-def test_null_and_nan_are_older_than_numbers(spark: SparkSession, table: Table) -> None:
+def test_null_and_nan_sort_before_numbers(spark: SparkSession, table: Table) -> None:
     """CP-66"""
     nan = float("nan")
     messages = [
@@ -84,7 +84,7 @@ def test_null_and_nan_are_older_than_numbers(spark: SparkSession, table: Table) 
 
 
 @pytest.mark.parametrize("tasks", every(2, [3, 1]))
-def test_a_key_that_comes_twice_is_an_error(spark: SparkSession, table: Table, tasks: int) -> None:
+def test_duplicate_key_in_newest_message_is_rejected(spark: SparkSession, table: Table, tasks: int) -> None:
     """CP-67, CP-68"""
     before = rows(spark, table)
     given = [("ann", 1, 1, "a"), ("ann", 1, 2, "a"), ("ann", 1, 1, "b")]
@@ -94,7 +94,7 @@ def test_a_key_that_comes_twice_is_an_error(spark: SparkSession, table: Table, t
     assert rows(spark, table) == before
 
 
-def test_options_that_do_not_fit(spark: SparkSession, table: Table) -> None:
+def test_invalid_order_by_options_are_rejected(spark: SparkSession, table: Table) -> None:
     new = spark.createDataFrame([("ann", 1, 1, "a")], "customer string, order long, line int, item string")
     for options, message in (
         ({"order-by": "item"}, "order-by requires replace-prefix"),
@@ -152,7 +152,7 @@ def test_a_named_batch_is_written_once(spark: SparkSession, table: Table) -> Non
     assert (rows(spark, table), table.refresh().snapshot_id) == (before, snapshot_id)
 
 
-def test_named_procedures_run_once(spark: SparkSession, table: Table, namespace: str) -> None:
+def test_named_procedure_calls_run_once(spark: SparkSession, table: Table, namespace: str) -> None:
     """SP-99: run, append, run again with the same names."""
     named = "application_id => 'cleaner', batch_id => '{}'"
     calls = (

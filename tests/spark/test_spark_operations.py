@@ -79,9 +79,7 @@ def test_an_upsert_replaces_rows_with_the_same_key(spark: SparkSession, table: T
 @LAYOUTS
 @pytest.mark.since_spark("4.0", "rows with other columns than the table's")
 @pytest.mark.parametrize("tasks", every(2, [3, 1]))
-def test_the_last_row_of_a_key_counts_whichever_tasks_hold_the_rows(
-    spark: SparkSession, table: Table, tasks: int
-) -> None:
+def test_last_row_of_a_key_wins_across_tasks(spark: SparkSession, table: Table, tasks: int) -> None:
     """SP-106, CP-68"""
     given = [("ann", 1, "a", 2), ("ann", 1, "b", 3), ("ann", 1, "c", 1), ("bob", 1, "d", None), ("bob", 1, "e", 0)]
     write(frame(spark, given, f"{ROWS}, number long", tasks), table, "UPSERT", **{"order-by": "number"})
@@ -91,7 +89,7 @@ def test_the_last_row_of_a_key_counts_whichever_tasks_hold_the_rows(
 @OTHER_PARTITIONS
 @pytest.mark.parametrize("tasks", every(2, [3, 1]))
 @pytest.mark.parametrize("operation", ["upsert", "insert-error"])
-def test_two_rows_with_one_key_are_an_error(spark: SparkSession, table: Table, tasks: int, operation: str) -> None:
+def test_duplicate_keys_are_rejected(spark: SparkSession, table: Table, tasks: int, operation: str) -> None:
     """CP-67"""
     before = rows(spark, table)
     with pytest.raises(AnalysisException, match="'customer': 'zoe', 'order': 1"):
@@ -101,7 +99,7 @@ def test_two_rows_with_one_key_are_an_error(spark: SparkSession, table: Table, t
 
 @OTHER_PARTITIONS
 @pytest.mark.parametrize("tasks", every(2, [3, 1]))
-def test_an_insert_adds_one_row_of_a_key_in_several_partitions(spark: SparkSession, table: Table, tasks: int) -> None:
+def test_insert_ignore_adds_one_row_per_key_across_partitions(spark: SparkSession, table: Table, tasks: int) -> None:
     """SP-109, SQ-33: the items of a key are in several partitions, and some of these have another key between them."""
     items = ("a", "b", "c", "d")
     given = [*(("zoe", 1, item) for item in items), ("ann", 1, "b"), ("ann", 1, "e"), ("cem", 1, "a"), ("cem", 1, "d")]
@@ -115,7 +113,7 @@ def test_an_insert_adds_one_row_of_a_key_in_several_partitions(spark: SparkSessi
 
 @LAYOUTS
 @pytest.mark.parametrize("tasks", every(2, [3, 1]))
-def test_an_insert_ignores_keys_that_exist(spark: SparkSession, table: Table, tasks: int) -> None:
+def test_insert_ignore_skips_existing_keys(spark: SparkSession, table: Table, tasks: int) -> None:
     """SP-109"""
     given = [("ann", 1, "new"), ("zoe", 1, "new"), ("zoe", 1, "new"), ("zoe", 1, "new"), ("bob", 1, "new")]
     write(frame(spark, given, tasks=tasks), table, "insert-ignore")
@@ -124,7 +122,7 @@ def test_an_insert_ignores_keys_that_exist(spark: SparkSession, table: Table, ta
     assert rows(spark, table) == ["ann 1 old", "ann 2 old", "bob 1 old", "zoe 1 new"]
 
 
-def test_an_insert_refuses_keys_that_exist(spark: SparkSession, table: Table) -> None:
+def test_insert_error_rejects_existing_keys(spark: SparkSession, table: Table) -> None:
     """SP-109"""
     with pytest.raises(AnalysisException, match="'customer': 'bob', 'order': 1"):
         write(frame(spark, [("zoe", 1, "new"), ("bob", 1, "new")]), table, "insert-error")
@@ -134,7 +132,7 @@ def test_an_insert_refuses_keys_that_exist(spark: SparkSession, table: Table) ->
 
 @LAYOUTS
 @pytest.mark.since_spark("4.0", "rows with other columns than the table's")
-def test_a_delete_takes_keys_and_prefixes(spark: SparkSession, table: Table) -> None:
+def test_delete_accepts_keys_and_prefixes(spark: SparkSession, table: Table) -> None:
     """SP-107"""
     write(frame(spark, [(1, "bob"), (7, "zoe")], "order int, customer string"), table, "delete")
     assert rows(spark, table) == ["ann 1 old", "ann 2 old"]
@@ -147,7 +145,7 @@ def test_a_delete_takes_keys_and_prefixes(spark: SparkSession, table: Table) -> 
 
 
 @pytest.mark.since_spark("4.0", "rows with other columns than the table's")
-def test_a_delete_needs_the_first_columns_of_the_key(spark: SparkSession, table: Table) -> None:
+def test_delete_requires_leading_key_columns(spark: SparkSession, table: Table) -> None:
     """SP-107"""
     before = rows(spark, table)
     for given, columns, message in (
@@ -162,7 +160,7 @@ def test_a_delete_needs_the_first_columns_of_the_key(spark: SparkSession, table:
 @LAYOUTS
 @pytest.mark.since_spark("4.0", "rows with other columns than the table's")
 @pytest.mark.parametrize("tasks", every(2, [3, 1]))
-def test_the_last_event_of_each_key_counts(spark: SparkSession, table: Table, tasks: int) -> None:
+def test_last_change_event_per_key_is_applied(spark: SparkSession, table: Table, tasks: int) -> None:
     """SP-108, CF-12: deletes precede rows of equal order, like the images before and after an update."""
     given = [
         ("ann", 1, None, "D", 1.0, 1),
@@ -181,7 +179,7 @@ def test_the_last_event_of_each_key_counts(spark: SparkSession, table: Table, ta
 @LAYOUTS
 @pytest.mark.since_spark("4.0", "rows with other columns than the table's")
 @pytest.mark.parametrize(("tasks", "key"), [(3, (None, None)), (1, ("bob", 1))])
-def test_a_truncate_empties_the_table_at_its_place(
+def test_truncate_event_empties_the_table_in_event_order(
     spark: SparkSession, table: Table, tasks: int, key: tuple[str | None, int | None]
 ) -> None:
     """SP-108, CF-13: whichever key its row has."""
@@ -198,7 +196,7 @@ def test_a_truncate_empties_the_table_at_its_place(
 
 
 @pytest.mark.since_spark("4.0", "rows with other columns than the table's")
-def test_events_that_say_nothing_are_errors(spark: SparkSession, table: Table) -> None:
+def test_invalid_change_events_are_rejected(spark: SparkSession, table: Table) -> None:
     """SP-108"""
     before = rows(spark, table)
     for event, message in (
@@ -213,7 +211,7 @@ def test_events_that_say_nothing_are_errors(spark: SparkSession, table: Table) -
 
 
 @pytest.mark.since_spark("4.0", "rows with other columns than the table's")
-def test_an_upsert_without_a_column_is_an_error(spark: SparkSession, table: Table) -> None:
+def test_upsert_with_missing_column_is_rejected(spark: SparkSession, table: Table) -> None:
     """CP-27: otherwise the stored value would be lost."""
     spark.sql(f"ALTER TABLE lake.{table.name} ADD COLUMN note STRING")
     for operation, more in (("upsert", {}), ("changes", {"op-column": "op", "order-by": "number"})):
@@ -224,7 +222,7 @@ def test_an_upsert_without_a_column_is_an_error(spark: SparkSession, table: Tabl
     assert rows(spark, table) == ["ann 1 old", "ann 2 old", "bob 1 old", "zoe 1 new"]
 
 
-def test_options_that_do_not_fit(spark: SparkSession, table: Table) -> None:
+def test_invalid_operation_options_are_rejected(spark: SparkSession, table: Table) -> None:
     """SP-106"""
     before = rows(spark, table)
     given = frame(spark, [("ann", 1, "new")])
@@ -250,7 +248,7 @@ def test_options_that_do_not_fit(spark: SparkSession, table: Table) -> None:
     assert rows(spark, table) == before
 
 
-def test_a_table_without_a_key_has_no_operations(spark: SparkSession, namespace: str) -> None:
+def test_operations_require_a_key(spark: SparkSession, namespace: str) -> None:
     """SP-106"""
     spark.sql(f"CREATE TABLE lake.{namespace}.keyless (customer STRING, order BIGINT, item STRING)")
     with pytest.raises(AnalysisException, match="requires a key"):
@@ -272,7 +270,7 @@ def test_a_named_batch_is_written_once(spark: SparkSession, table: Table) -> Non
 
 
 @LAYOUTS
-def test_a_stream_of_events(spark: SparkSession, table: Table, tmp_path: Path) -> None:
+def test_stream_of_change_events_is_applied_once(spark: SparkSession, table: Table, tmp_path: Path) -> None:
     """SP-106, SP-108: one snapshot a micro-batch; an epoch that is repeated changes nothing."""
     batches = [
         [("ann", 1, "a", "U", 1.0, 1), ("ann", 1, "b", "U", 2.0, 1), ("bob", 1, None, "D", 1.0, 1)],
@@ -295,7 +293,7 @@ def test_a_stream_of_events(spark: SparkSession, table: Table, tmp_path: Path) -
         assert (rows(spark, table), table.snapshot_id) == (expected[number], snapshot_id)
 
 
-def test_a_stream_of_tombstones_and_of_inserts(spark: SparkSession, table: Table, tmp_path: Path) -> None:
+def test_streams_of_tombstones_and_inserts(spark: SparkSession, table: Table, tmp_path: Path) -> None:
     """SP-107, SP-109"""
     for name, text in (
         ("delete", '{"customer": "ann"}\n{"customer": "bob", "order": 1}'),
@@ -327,7 +325,7 @@ def _run(
     query.awaitTermination()
 
 
-def test_a_column_that_is_added_stops_a_stream_of_upserts(spark: SparkSession, table: Table, tmp_path: Path) -> None:
+def test_added_column_stops_an_upsert_stream(spark: SparkSession, table: Table, tmp_path: Path) -> None:
     """CP-27"""
     source = tmp_path / "in"
     source.mkdir()
@@ -348,7 +346,7 @@ def test_a_column_that_is_added_stops_a_stream_of_upserts(spark: SparkSession, t
 
 
 @pytest.mark.since_spark("4.1", "CHECK constraints")
-def test_constraints_are_for_rows_that_are_added(spark: SparkSession, table: Table) -> None:
+def test_constraints_apply_only_to_added_rows(spark: SparkSession, table: Table) -> None:
     """SP-107, SP-108: a delete event has null in other columns."""
     spark.sql(f"ALTER TABLE lake.{table.name} ADD CONSTRAINT named CHECK (item IS NOT NULL AND item <> 'bad')")
     given = [("ann", 1, None, "d", 1.0, 1), ("ann", 2, "new", "u", 1.0, 1)]
@@ -362,7 +360,7 @@ def test_constraints_are_for_rows_that_are_added(spark: SparkSession, table: Tab
 
 
 @pytest.mark.since_spark("4.0", "rows with other columns than the table's")
-def test_events_of_a_table_with_range_partitions(spark: SparkSession, table: Table) -> None:
+def test_change_events_on_a_table_with_range_partitions(spark: SparkSession, table: Table) -> None:
     """SP-108: deletes need no range partition; uncovered rows are rejected."""
     table.range_partitions.define(RangePartitions(on=["order"], bounds=[(0, 5), (5, 10)]))
     given = [("ann", 1, "a", "U", 1.0, 1), ("ann", 7, "b", "I", 1.0, 1), ("zoe", 99, None, "D", 1.0, 1)]
@@ -379,7 +377,7 @@ def test_events_of_a_table_with_range_partitions(spark: SparkSession, table: Tab
 
 
 @pytest.mark.parametrize("layout", [pytest.param("", marks=pytest.mark.long), "v3"])
-def test_a_key_of_two_tasks_stays_if_both_lose_diverted_rows(spark: SparkSession, table: Table) -> None:
+def test_key_of_two_tasks_with_diverted_rows_is_kept(spark: SparkSession, table: Table) -> None:
     """SP-109, RP-22: both tasks have a row of "zoe 1", and a row whose key another task has a rejected row of."""
     table.range_partitions.define(RangePartitions(on=["item"], bounds=[("a", "p")]))
     refused = f"{table.name}_refused"
@@ -398,7 +396,7 @@ def test_a_key_of_two_tasks_stays_if_both_lose_diverted_rows(spark: SparkSession
 
 @pytest.mark.since_spark("4.0", "rows with other columns than the table's")
 @pytest.mark.parametrize("seed", every(4, range(4)))
-def test_batches_of_events_are_applied_as_if_one_by_one(spark: SparkSession, table: Table, seed: int) -> None:
+def test_event_batches_agree_with_sequential_application(spark: SparkSession, table: Table, seed: int) -> None:
     """SP-108: against a program that takes the events one by one."""
     draw = random.Random(seed)
     state = {("ann", 1): "old", ("ann", 2): "old", ("bob", 1): "old"}

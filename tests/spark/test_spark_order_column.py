@@ -48,9 +48,7 @@ def stored(spark: SparkSession, table: Table) -> list[str]:
 
 
 @pytest.mark.parametrize("order_by", [{}, {"order_by": "TS"}])
-def test_older_message_is_left_out_whichever_task_has_it(
-    spark: SparkSession, table: Table, order_by: dict[str, str]
-) -> None:
+def test_older_message_is_skipped_in_any_task(spark: SparkSession, table: Table, order_by: dict[str, str]) -> None:
     """SP-111, CP-69: the other messages of the batch are written."""
     batch = message(spark, "ann", 1, 30, 3).union(message(spark, "ann", 2, 30, 1)).repartition(3)
     append(table, batch, **order_by)
@@ -73,14 +71,14 @@ def test_empty_message_is_remembered(spark: SparkSession, table: Table) -> None:
     assert stored(spark, table) == ["bob 1 1 at 50"]
 
 
-def test_option_raises_the_error(spark: SparkSession, table: Table) -> None:
+def test_on_stale_option_raises_the_error(spark: SparkSession, table: Table) -> None:
     with pytest.raises(Exception, match="1 message is older than a stored or deleted row"):
         append(table, message(spark, "ann", 1, 30, 3), on_stale="error")
     append(table, message(spark, "ann", 1, 50, 1), on_stale="error")
     assert stored(spark, table) == ["ann 1 1 at 50"]
 
 
-def test_options_that_do_not_fit(spark: SparkSession, table: Table) -> None:
+def test_invalid_order_column_options_are_rejected(spark: SparkSession, table: Table) -> None:
     rows = message(spark, "ann", 1, 30, 1)
     for options, text in (
         ({"on_stale": "divert"}, "a statement returns no rows"),
@@ -134,7 +132,7 @@ def test_stream_with_batches_out_of_order_keeps_the_newest_messages(
     assert stored(spark, table) == ["bob 1 1 at 21", "bob 1 2 at 21", "cem 1 1 at 10"]
 
 
-def test_statements_compare_messages_and_hold_the_column(spark: SparkSession, table: Table) -> None:
+def test_sql_statements_compare_messages_and_protect_the_column(spark: SparkSession, table: Table) -> None:
     """FM-33, SP-111"""
     name = f"lake.{table.name}"
     spark.sql(
@@ -193,7 +191,7 @@ def test_change_events_are_compared_and_deletes_remembered(spark: SparkSession, 
     assert stored(spark, table) == ["ann 1 2 at 41", "ann 2 1 at 20"]
 
 
-def test_writes_that_compare_nothing_are_an_error(spark: SparkSession, table: Table) -> None:
+def test_unordered_writes_to_order_column_table_are_rejected(spark: SparkSession, table: Table) -> None:
     """SP-111"""
     rows = events(spark, (1, 1, 30, "")).drop("op")
     for options, text in (

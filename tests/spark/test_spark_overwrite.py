@@ -70,7 +70,7 @@ TRANSFORMS = {
 
 
 @pytest.mark.parametrize("partition_by", TRANSFORMS.values(), ids=TRANSFORMS)
-def test_partition_values_are_the_ones_that_python_computes(
+def test_partition_values_agree_with_python(
     spark: SparkSession, lake: Catalog, namespace: str, partition_by: list[str]
 ) -> None:
     by_python = lake.create_table((namespace, "python"), TYPES, partition_by=partition_by)
@@ -95,7 +95,7 @@ def test_partition_values_are_the_ones_that_python_computes(
     assert by_spark.scan().count() == 25
 
 
-def test_a_partition_is_one_file_a_write(spark: SparkSession, lake: Catalog, namespace: str) -> None:
+def test_write_creates_one_file_per_partition(spark: SparkSession, lake: Catalog, namespace: str) -> None:
     table = lake.create_table((namespace, "t"), EVENTS, key=["id"], partition_by=["bucket(5, id)", "month(day)"])
     spark.sql(f"""
         INSERT INTO lake.{table.name} SELECT id, date_add(DATE '2024-01-01', CAST(id % 60 AS INT)), 'v' FROM range(2000)
@@ -114,7 +114,7 @@ def test_range_distribution_gives_files_disjoint_keys(spark: SparkSession, lake:
     assert [len(tasks) for tasks in bounds] == [1] * 5
 
 
-def test_functions_are_there_for_users(spark: SparkSession) -> None:
+def test_partition_functions_are_available_in_sql(spark: SparkSession) -> None:
     row = spark.sql("""
         SELECT lake.system.bucket(16, 34), lake.system.truncate(10, -1), lake.system.days(DATE '1970-01-03'),
             lake.system.bucket(16, CAST(NULL AS BIGINT)), lake.system.years(CAST(NULL AS DATE)),
@@ -135,9 +135,7 @@ def test_insert_overwrite_of_a_static_partition(spark: SparkSession, events: Tab
     assert len(events.inspect.delete_files()) == 0
 
 
-def test_dynamic_overwrite_replaces_the_partitions_of_its_rows(
-    spark: SparkSession, events: Table, dynamic: None
-) -> None:
+def test_dynamic_overwrite_replaces_only_written_partitions(spark: SparkSession, events: Table, dynamic: None) -> None:
     spark.sql(f"INSERT OVERWRITE lake.{events.name} VALUES (9, DATE '2024-01-02', 'z'), (8, DATE '2024-01-03', 'y')")
     assert ids(spark, events) == ["1a", "2b", "8y", "9z"]
     assert len(events.inspect.delete_files()) == 0
@@ -170,7 +168,7 @@ def test_overwrites_of_different_partitions_do_not_conflict(spark: SparkSession,
     assert ids(spark, events) == ["1a", "2b", "5e", "9z"]
 
 
-def test_overwrite_of_rows_that_another_added_is_a_conflict(spark: SparkSession, events: Table) -> None:
+def test_overwrite_conflicts_with_concurrent_append(spark: SparkSession, events: Table) -> None:
     frame = spark.sql("SELECT 9L id, DATE '2024-01-02' day, 'z' v")
     with pytest.raises(Exception, match="was added") as error:
         _with_commit_meanwhile(
@@ -273,7 +271,7 @@ def _with_commit_meanwhile(spark: SparkSession, table: Table, values: str, write
 
 
 @pytest.mark.since_spark("4.0", "an overwrite's condition goes to the catalog whole")
-def test_overwrite_by_a_condition_that_cannot_be_followed_exactly(spark: SparkSession, events: Table) -> None:
+def test_overwrite_by_inexact_condition_is_rejected(spark: SparkSession, events: Table) -> None:
     rows = spark.table(f"lake.{events.name}").limit(0)
     with pytest.raises(AnalysisException, match=r"cannot be overwritten.*DELETE FROM") as caught:
         rows.writeTo(f"lake.{events.name}").overwrite(expr("id % 2 = 0"))

@@ -68,7 +68,9 @@ def test_other_ranges_keep_their_rows(
     assert table.verify(deep=True).is_clean
 
 
-def test_files_that_others_laid_out(spark: SparkSession, lake: Catalog, namespace: str, dynamic: None) -> None:
+def test_dynamic_overwrite_searches_rows_in_files_of_other_layouts(
+    spark: SparkSession, lake: Catalog, namespace: str, dynamic: None
+) -> None:
     """A file of before the table had range partitions, and one of another spec: rows are looked for."""
     table = lake.create_table((namespace, "t"), SCHEMA)
     table.append(made([*OLD, (7, 2015, "a")]))
@@ -81,7 +83,9 @@ def test_files_that_others_laid_out(spark: SparkSession, lake: Catalog, namespac
     assert table.refresh().verify(deep=True).is_clean
 
 
-def test_steps_on_demand(spark: SparkSession, lake: Catalog, namespace: str, dynamic: None) -> None:
+def test_dynamic_overwrite_with_on_demand_ranges(
+    spark: SparkSession, lake: Catalog, namespace: str, dynamic: None
+) -> None:
     """RP-9: a step that the rows add has no rows of before; the others keep theirs."""
     ranges = tf.RangePartitions(on=["year"], step=2, origin=2000, on_demand=True)
     table = lake.create_table((namespace, "t"), SCHEMA, partition_by=["truncate(4, id)"], range_partitions=ranges)
@@ -91,7 +95,7 @@ def test_steps_on_demand(spark: SparkSession, lake: Catalog, namespace: str, dyn
     assert overwrite(spark, table, (7, 2016, "c")) == [0, 1, 2, 4, 7, 10]
 
 
-def test_what_others_add_elsewhere_is_no_conflict(
+def test_concurrent_rows_of_other_ranges_do_not_conflict(
     spark: SparkSession, lake: Catalog, namespace: str, dynamic: None
 ) -> None:
     """SP-47: rows of the same range are a conflict, regardless of their sequence number."""

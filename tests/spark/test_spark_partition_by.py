@@ -39,7 +39,7 @@ def test_hash_and_range_together(spark: SparkSession, lake: Catalog, namespace: 
     assert not made.refresh().inspect.delete_files().num_rows
 
 
-def test_the_printed_statement_makes_the_same_table(spark: SparkSession, lake: Catalog, namespace: str) -> None:
+def test_show_create_table_recreates_the_table(spark: SparkSession, lake: Catalog, namespace: str) -> None:
     """SQ-40: with one HASH, as Spark 3.5 prints no more."""
     name = f"lake.{namespace}.orders"
     spark.sql(
@@ -55,7 +55,7 @@ def test_the_printed_statement_makes_the_same_table(spark: SparkSession, lake: C
     assert partitions(again) == partitions(made) == ["VALUE = 'Asia'", "VALUE = 'Europe'"]
 
 
-def test_hash_alone(spark: SparkSession, lake: Catalog, namespace: str) -> None:
+def test_hash_without_range(spark: SparkSession, lake: Catalog, namespace: str) -> None:
     """SQ-40: buckets without range partitions, also with rows of a query."""
     name = f"lake.{namespace}.lines"
     spark.sql(f"CREATE TABLE {name} PARTITION BY HASH (`the id`) PARTITIONS 3 AS SELECT id AS `the id` FROM range(5)")
@@ -64,7 +64,7 @@ def test_hash_alone(spark: SparkSession, lake: Catalog, namespace: str) -> None:
     assert not [each for each in made.properties if "range-partitions" in each]
 
 
-def test_lists_of_values_are_ranges(spark: SparkSession, lake: Catalog, namespace: str) -> None:
+def test_list_values_become_ranges(spark: SparkSession, lake: Catalog, namespace: str) -> None:
     """SQ-40: values that follow one another are one range, others one range each."""
     for clause, column, expected in (
         (
@@ -101,7 +101,7 @@ def test_lists_of_values_are_ranges(spark: SparkSession, lake: Catalog, namespac
         spark.sql(f"INSERT INTO lake.{namespace}.t VALUES ('ab')")
 
 
-def test_what_the_clause_cannot_say_is_an_error(spark: SparkSession, namespace: str) -> None:
+def test_invalid_partition_by_clauses_are_rejected(spark: SparkSession, namespace: str) -> None:
     """SQ-2, SQ-40"""
     for clause, match in (
         ("HASH (id, c) PARTITIONS 4", "near ',': expected '\\)'"),

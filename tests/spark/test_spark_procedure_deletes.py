@@ -69,7 +69,7 @@ def left(spark: SparkSession, table: Table) -> str:
         ("named_struct('id1', 'z')", "a1 a2 a3 b1 b2 b3"),
     ],
 )
-def test_prefixes(spark: SparkSession, table: Table, prefix: str, expected: str) -> None:
+def test_delete_prefix_with_sql_literals(spark: SparkSession, table: Table, prefix: str, expected: str) -> None:
     answer = call(spark, f"delete_prefix('{table.name}', {prefix})")
     assert left(spark, table) == expected
     assert answer["snapshot_id"] == table.snapshot_id
@@ -102,7 +102,7 @@ NO_PREFIXES = [
 ]
 
 
-def test_prefixes_that_are_none(spark: SparkSession, table: Table) -> None:
+def test_invalid_prefixes_are_rejected(spark: SparkSession, table: Table) -> None:
     """PR-7."""
     for prefix, message in NO_PREFIXES:
         assert message in failure(spark, f"delete_prefix('{table.name}', {prefix})")
@@ -126,13 +126,13 @@ def test_prefixes_that_are_none(spark: SparkSession, table: Table) -> None:
         ("lower => struct('a', 3), mode => 'scan'", "a1 a2"),
     ],
 )
-def test_ranges(spark: SparkSession, table: Table, arguments: str, expected: str) -> None:
+def test_delete_range_with_sql_literals(spark: SparkSession, table: Table, arguments: str, expected: str) -> None:
     call(spark, f"delete_range(table => '{table.name}', {arguments})")
     assert left(spark, table) == expected
 
 
 @pytest.mark.since_spark("4.1", "TIME")
-def test_times_of_day(spark: SparkSession, lake: Catalog, namespace: str) -> None:
+def test_time_of_day_arguments(spark: SparkSession, lake: Catalog, namespace: str) -> None:
     """PR-7, PR-8: TIME was no argument of a procedure, and no filter of the planner."""
     schema = pa.schema([pa.field("at", pa.time64("us"), nullable=False), ("v", pa.int64())])
     table = lake.create_table((namespace, "times"), schema, key=["at"])
@@ -163,7 +163,7 @@ NO_RANGES = [
 ]
 
 
-def test_ranges_that_are_none(spark: SparkSession, table: Table) -> None:
+def test_invalid_ranges_are_rejected(spark: SparkSession, table: Table) -> None:
     """PR-7."""
     for arguments, message in NO_RANGES:
         assert message in failure(spark, f"delete_range(table => '{table.name}', {arguments})")
@@ -187,7 +187,9 @@ def test_uuid_is_written_as_text(spark: SparkSession, lake: Catalog, namespace: 
     assert "is a uuid, but 'x' is not a UUID" in failure(spark, f"delete_prefix('{table.name}', map('id', 'x'))")
 
 
-def test_calls_that_need_unchanged_rows(spark: SparkSession, lake: Catalog, namespace: str, table: Table) -> None:
+def test_if_unchanged_since_rejects_concurrent_rows_in_scope(
+    spark: SparkSession, lake: Catalog, namespace: str, table: Table
+) -> None:
     """CP-83: the call fails if rows were added to its scope; rows outside the scope do not matter."""
     read = table.snapshot_id
     table.append(pa.Table.from_pylist([{"id1": "a", "id2": 9, "day": None, "weight": 1.0}], schema=SCHEMA))
@@ -207,7 +209,7 @@ def test_calls_that_need_unchanged_rows(spark: SparkSession, lake: Catalog, name
     assert left(spark, table) == "a1 a2 a3 a9"
 
 
-def test_ranges_of_another_table(spark: SparkSession, namespace: str, table: Table) -> None:
+def test_delete_ranges_from_a_table(spark: SparkSession, namespace: str, table: Table) -> None:
     """PR-28, CP-86: a cutoff for each prefix, in one snapshot."""
     spark.sql(f"CREATE TABLE lake.{namespace}.cutoffs (lower_id1 STRING, upper_id1 STRING, upper_id2 BIGINT)")
     spark.sql(f"INSERT INTO lake.{namespace}.cutoffs VALUES ('a', 'a', 3), ('b', 'b', 2)")
@@ -217,7 +219,7 @@ def test_ranges_of_another_table(spark: SparkSession, namespace: str, table: Tab
     assert left(spark, table) == "a3 b2 b3"
 
 
-def test_ranges_of_a_temporary_view(spark: SparkSession, table: Table) -> None:
+def test_delete_ranges_from_a_temporary_view(spark: SparkSession, table: Table) -> None:
     """PR-28, PR-1: names may differ in case from the table's."""
     spark.sql(
         "CREATE OR REPLACE TEMPORARY VIEW cutoffs AS SELECT id AS lower_ID1, id AS Upper_id1, cutoff AS UPPER_ID2 "

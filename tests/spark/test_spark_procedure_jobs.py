@@ -75,7 +75,7 @@ JOBS = [
 
 
 @pytest.mark.parametrize("job", [*JOBS, "table_health"])
-def test_rows_are_the_same_after_each_job(spark: SparkSession, table: Table, job: str) -> None:
+def test_jobs_do_not_change_rows(spark: SparkSession, table: Table, job: str) -> None:
     call(spark, f"{job}('{table.name}')")
     assert alive(spark, table) == ALIVE
 
@@ -101,7 +101,7 @@ def test_convert_deletes(spark: SparkSession, table: Table) -> None:
     assert alive(spark, table) == ALIVE
 
 
-def test_dead_deletes_leave(spark: SparkSession, table: Table) -> None:
+def test_drop_dead_deletes(spark: SparkSession, table: Table) -> None:
     table.delete_prefix({"id1": "nobody"})
     [row] = call(spark, f"drop_dead_deletes('{table.name}')")
     assert row["removed_range_delete_files_count"] == 1
@@ -109,7 +109,7 @@ def test_dead_deletes_leave(spark: SparkSession, table: Table) -> None:
     assert row["snapshot_id"] == table.refresh().snapshot_id
 
 
-def test_range_deletes_are_merged(spark: SparkSession, table: Table) -> None:
+def test_merge_range_deletes(spark: SparkSession, table: Table) -> None:
     table.delete_range(lower=("a", 10))
     [row] = call(spark, f"merge_range_deletes('{table.name}')")
     assert (row["removed_range_delete_files_count"], row["added_range_delete_files_count"]) == (2, 1)
@@ -139,7 +139,7 @@ def test_rewrite_data_files(spark: SparkSession, table: Table) -> None:
     assert delete_kinds(table) == []
 
 
-def test_rewrite_by_where_in_sparks_words(spark: SparkSession, table: Table) -> None:
+def test_rewrite_where_accepts_spark_syntax(spark: SparkSession, table: Table) -> None:
     """PR-8."""
     options = "map('rewrite-all', 'true', 'target-file-size-bytes', '100000')"
     text = f"""rewrite_data_files(table => '{table.name}', where => 'id1 = "a" AND `id2` < 4', options => {options})"""
@@ -197,7 +197,7 @@ CONDITIONS = [
 ]
 
 
-def test_where_is_read_as_a_query_reads_it(spark: SparkSession, days: Table) -> None:
+def test_where_argument_has_query_semantics(spark: SparkSession, days: Table) -> None:
     """PR-8: as many files as have rows that match; constants, casts, names and the time zone are the session's."""
     with settings(spark, {"spark.sql.session.timeZone": "America/New_York"}):
         for where in CONDITIONS:
@@ -211,7 +211,7 @@ def test_where_is_read_as_a_query_reads_it(spark: SparkSession, days: Table) -> 
     assert files_chosen(spark, days, "lake.system.bucket(7, id) = 0") == 8, "of another width nothing is known"
 
 
-def test_options_of_a_rewrite(spark: SparkSession, table: Table) -> None:
+def test_rewrite_data_files_options(spark: SparkSession, table: Table) -> None:
     hints = "'max-concurrent-file-group-rewrites', '3', 'use-starting-sequence-number', 'true'"
     options = f"map('min-input-files', '50', 'delete-ratio-threshold', '1', {hints})"
     [row] = call(spark, f"rewrite_data_files('{table.name}', NULL, NULL, {options}, dry_run => true)")
@@ -235,7 +235,7 @@ REFUSED_ARGUMENTS = [
 ]
 
 
-def test_arguments_that_a_rewrite_refuses(spark: SparkSession, table: Table) -> None:
+def test_invalid_rewrite_arguments_are_rejected(spark: SparkSession, table: Table) -> None:
     """PR-3, PR-9."""
     before = state(table)
     for arguments, message in REFUSED_ARGUMENTS:
@@ -323,7 +323,7 @@ def test_remove_orphan_files(spark: SparkSession, table: Table) -> None:
     assert alive(spark, table) == ALIVE
 
 
-def test_orphans_of_a_list_that_the_session_has(spark: SparkSession, table: Table) -> None:
+def test_remove_orphan_files_from_a_file_list_view(spark: SparkSession, table: Table) -> None:
     """MT-50: a view instead of a listing; a path that metadata names with another scheme stops the job."""
     root = unquote(urlparse(table.location).path)
     orphan, named = f"{root}/data/orphan.parquet", table.scan().plan().tasks[0].data_file.file_path
@@ -349,7 +349,7 @@ def test_orphans_of_a_list_that_the_session_has(spark: SparkSession, table: Tabl
         ("prefix_mismatch_mode => 'NONE'", "one of error, ignore, delete, not 'NONE'"),
     ],
 )
-def test_arguments_that_the_removal_of_orphans_refuses(
+def test_invalid_remove_orphan_files_arguments_are_rejected(
     spark: SparkSession, table: Table, arguments: str, message: str
 ) -> None:
     assert message in failure(spark, f"remove_orphan_files(table => '{table.name}', {arguments})")

@@ -44,7 +44,7 @@ def old(spark: SparkSession, namespace: str, tmp_path: Path) -> str:
     spark.sql(f"DROP TABLE {name}")
 
 
-def test_a_table_of_the_session_catalog_becomes_one_here(spark: SparkSession, old: str, namespace: str) -> None:
+def test_session_catalog_table_is_imported_by_snapshot(spark: SparkSession, old: str, namespace: str) -> None:
     """SP-35."""
     before = rows(spark, old)
     assert call(
@@ -62,7 +62,9 @@ def test_a_table_of_the_session_catalog_becomes_one_here(spark: SparkSession, ol
         call(spark, f"snapshot('{old}', '{namespace}.t')")
 
 
-def test_a_source_without_a_file_adds_none(spark: SparkSession, old: str, namespace: str, tmp_path: Path) -> None:
+def test_add_files_from_empty_source_adds_nothing(
+    spark: SparkSession, old: str, namespace: str, tmp_path: Path
+) -> None:
     """PR-24: this used to be an error, and so a daily job failed on a day without new files."""
     spark.sql(f"CREATE TABLE lake.{namespace}.t (id INT, v STRING, day DATE) PARTITIONED BY (day)")
     spark.sql(f"ALTER TABLE {old} ADD PARTITION (day = '2020-02-02')")
@@ -74,7 +76,7 @@ def test_a_source_without_a_file_adds_none(spark: SparkSession, old: str, namesp
     assert spark.table(f"lake.{namespace}.t.snapshots").count() == 0
 
 
-def test_files_of_a_table_and_of_a_directory_are_added(
+def test_add_files_from_table_and_directory(
     spark: SparkSession, lake: Catalog, old: str, namespace: str, tmp_path: Path
 ) -> None:
     """SP-35."""
@@ -107,7 +109,7 @@ def test_files_of_a_table_and_of_a_directory_are_added(
         call(spark, f"add_files('{bare.name}', '`parquet`.`{directory}`')")
 
 
-def test_what_cannot_be_taken_over_says_what_to_do(spark: SparkSession, old: str, namespace: str) -> None:
+def test_unsupported_import_error_names_the_alternative(spark: SparkSession, old: str, namespace: str) -> None:
     """SP-35."""
     with pytest.raises(AnalysisException, match="CALL snapshot"):
         call(spark, f"migrate('{old}')")
@@ -131,7 +133,7 @@ def table(lake: Catalog, namespace: str) -> Table:
     return made
 
 
-def test_a_dropped_table_is_registered_again(spark: SparkSession, lake: Catalog, table: Table) -> None:
+def test_register_dropped_table(spark: SparkSession, lake: Catalog, table: Table) -> None:
     location, head, name = table.iceberg.metadata_location, table.snapshot_id, table.name
     lake.drop_table(name)
     answer = call(spark, f"register_table('{name}', '{location}')")
@@ -141,7 +143,9 @@ def test_a_dropped_table_is_registered_again(spark: SparkSession, lake: Catalog,
         call(spark, f"register_table('{name}', '{location}')")
 
 
-def test_a_copy_is_staged_carried_away_and_registered(spark: SparkSession, table: Table, tmp_path: Path) -> None:
+def test_rewrite_table_path_stages_a_copy_that_can_be_registered(
+    spark: SparkSession, table: Table, tmp_path: Path
+) -> None:
     """SP-36."""
     target = f"file://{tmp_path}/there"
     staged = call(spark, f"rewrite_table_path('{table.name}', '{table.location}', '{target}')")
@@ -158,7 +162,9 @@ def test_a_copy_is_staged_carried_away_and_registered(spark: SparkSession, table
     shutil.move(tmp_path / "away", table.location.removeprefix("file://"))
 
 
-def test_only_what_came_since_a_version_is_listed(spark: SparkSession, table: Table, tmp_path: Path) -> None:
+def test_rewrite_table_path_since_a_version_lists_only_new_files(
+    spark: SparkSession, table: Table, tmp_path: Path
+) -> None:
     """SP-36."""
     target, start = f"file://{tmp_path}/there", table.iceberg.metadata_location.rpartition("/")[2]
     arguments = f"'{table.name}', '{table.location}', '{target}'"
@@ -197,7 +203,7 @@ def carry(file_list: str) -> list[tuple[str, str]]:
     return pairs
 
 
-def test_partition_statistics_are_named_in_the_metadata(spark: SparkSession, lake: Catalog, namespace: str) -> None:
+def test_partition_statistics_are_registered_in_metadata(spark: SparkSession, lake: Catalog, namespace: str) -> None:
     """SP-33."""
     made = lake.create_table((namespace, "p"), SCHEMA, partition_by=["v"], properties={"format-version": "3"})
     assert spark.sql(f"CALL lake.system.compute_partition_stats('{made.name}')").collect() == []

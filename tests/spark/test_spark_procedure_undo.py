@@ -23,7 +23,7 @@ def rows(spark: SparkSession, table: Table) -> list[tuple[str, int, float]]:
     return sorted(tuple(row) for row in spark.sql(f"SELECT * FROM lake.{table.name}").collect())
 
 
-def test_one_commit_is_undone_and_later_ones_stay(spark: SparkSession, table: Table) -> None:
+def test_revert_snapshot_undoes_one_commit(spark: SparkSession, table: Table) -> None:
     spark.sql(f"DELETE FROM lake.{table.name} WHERE customer = 'ann'")
     mistake = table.refresh().snapshot_id
     spark.sql(f"INSERT INTO lake.{table.name} VALUES ('cem', 1, 4.0)")
@@ -40,7 +40,7 @@ def test_one_commit_is_undone_and_later_ones_stay(spark: SparkSession, table: Ta
         spark.sql(f"CALL lake.system.revert_snapshot('{table.name}', {mistake})")
 
 
-def test_rows_get_an_earlier_state(spark: SparkSession, table: Table) -> None:
+def test_restore_rows_restores_an_earlier_state(spark: SparkSession, table: Table) -> None:
     good = table.snapshot_id
     spark.sql(f"UPDATE lake.{table.name} SET price = 9.0")
     where = "customer = 'ann' AND line < 2"

@@ -67,7 +67,7 @@ def snapshots(table: Table) -> list[int]:
         "'lake.{table}', bigint('{first}')",
     ],
 )
-def test_arguments_by_name_and_by_place(spark: SparkSession, table: Table, arguments: str) -> None:
+def test_arguments_by_name_and_by_position(spark: SparkSession, table: Table, arguments: str) -> None:
     """PR-1, SQ-30."""
     first, _, third = snapshots(table)
     answer = call(spark, f"rollback_to_snapshot({arguments.format(table=table.name, first=first)})")
@@ -75,7 +75,7 @@ def test_arguments_by_name_and_by_place(spark: SparkSession, table: Table, argum
     assert ids(spark, table.name) == [1]
 
 
-def test_unknown_procedure_and_unknown_argument_name_the_nearest(spark: SparkSession, table: Table) -> None:
+def test_unknown_procedure_and_argument_errors_suggest_the_nearest(spark: SparkSession, table: Table) -> None:
     """PR-3."""
     error = failure(spark, f"rollback_to_snapshit('{table.name}', 1)")
     assert "Did you mean 'system.rollback_to_snapshot'" in str(error)
@@ -109,7 +109,7 @@ def test_procedures_are_listed_and_described(spark: SparkSession) -> None:
     assert "snapshot_id (long): The snapshot to begin with" in text
 
 
-def test_name_without_a_namespace_is_in_the_current_one(spark: SparkSession, table: Table) -> None:
+def test_name_without_namespace_uses_the_current_namespace(spark: SparkSession, table: Table) -> None:
     """PR-2."""
     namespace, name = table.name.split(".")
     first, second, _ = snapshots(table)
@@ -124,7 +124,7 @@ def test_name_without_a_namespace_is_in_the_current_one(spark: SparkSession, tab
         spark.sql("USE spark_catalog")
 
 
-def test_names_that_are_no_tables(spark: SparkSession, table: Table) -> None:
+def test_invalid_table_names_are_rejected(spark: SparkSession, table: Table) -> None:
     namespace = table.name.split(".")[0]
     error = failure(spark, f"ancestors_of('{namespace}.tt')")
     assert error.getCondition() == "TABLEFORMAT_TABLE_NOT_FOUND"
@@ -132,7 +132,7 @@ def test_names_that_are_no_tables(spark: SparkSession, table: Table) -> None:
     assert "is in the catalog spark_catalog" in str(failure(spark, "ancestors_of('spark_catalog.a.b')"))
 
 
-def test_cached_rows_are_read_anew_after_a_procedure(spark: SparkSession, table: Table) -> None:
+def test_cached_rows_are_refreshed_after_a_procedure(spark: SparkSession, table: Table) -> None:
     """PR-5."""
     first, _, third = snapshots(table)
     spark.sql(f"CACHE TABLE lake.{table.name}")

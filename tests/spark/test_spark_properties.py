@@ -14,7 +14,7 @@ from tableformat.storage.location import local_path
 
 
 @pytest.mark.since_spark("4.1", "MERGE WITH SCHEMA EVOLUTION")
-def test_columns_of_a_table_are_fixed_by_its_property(spark: SparkSession, lake: Catalog, namespace: str) -> None:
+def test_auto_schema_evolution_can_be_disabled(spark: SparkSession, lake: Catalog, namespace: str) -> None:
     """`write.spark.auto-schema-evolution.enabled` = `false`: no statement adds columns."""
     name = f"lake.{namespace}.t"
     spark.sql(
@@ -32,7 +32,9 @@ def test_columns_of_a_table_are_fixed_by_its_property(spark: SparkSession, lake:
     assert spark.table(name).columns == ["id", "extra"]
 
 
-def test_snapshots_tell_the_application_and_rows_their_file(spark: SparkSession, lake: Catalog, namespace: str) -> None:
+def test_summary_has_application_id_and_rows_have_input_file_name(
+    spark: SparkSession, lake: Catalog, namespace: str
+) -> None:
     """Statements and compaction alike; `input_file_name()` is the data file of the row."""
     name = f"lake.{namespace}.t"
     spark.sql(f"CREATE TABLE {name} AS SELECT 1 id")
@@ -48,7 +50,7 @@ def test_snapshots_tell_the_application_and_rows_their_file(spark: SparkSession,
     assert all(app.items() <= summary.items() for summary in summaries)
 
 
-def test_a_table_with_a_variant_of_another_writer_says_so(spark: SparkSession, lake: Catalog, namespace: str) -> None:
+def test_table_with_variant_column_raises_unsupported_error(spark: SparkSession, lake: Catalog, namespace: str) -> None:
     """FM-3, SP-37: other tables of its namespace are listed and read."""
     spark.sql(f"CREATE TABLE lake.{namespace}.good AS SELECT 1 id")
     columns = pa.schema([("id", pa.int32()), ("v", pa.string())])

@@ -96,7 +96,7 @@ FILTERS = [
 ]
 
 
-def test_filters_rule_out_files(spark: SparkSession, numbers: Table) -> None:
+def test_filters_prune_files(spark: SparkSession, numbers: Table) -> None:
     for where, file_count, row_count in FILTERS:
         frame = spark.table(f"lake.{numbers.name}").where(where)
         assert frame.count() == row_count, where
@@ -104,7 +104,7 @@ def test_filters_rule_out_files(spark: SparkSession, numbers: Table) -> None:
         assert frame.select("n").rdd.getNumPartitions() <= file_count, where
 
 
-def test_row_groups_are_ruled_out_by_filters(spark: SparkSession, lake: Catalog, namespace: str) -> None:
+def test_filters_prune_row_groups(spark: SparkSession, lake: Catalog, namespace: str) -> None:
     """The Parquet reader decodes only the row groups that may match."""
     schema = pa.schema([pa.field("n", pa.int64(), nullable=False), ("text", pa.string())])
     table = lake.create_table((namespace, "t"), schema, key=["n"], properties={"write.parquet.row-group-limit": "1000"})
@@ -137,7 +137,7 @@ def test_filter_by_name_after_a_rename_finds_rows_of_old_files(
 
 
 @pytest.mark.parametrize("widened", [pytest.param(False, marks=pytest.mark.long), True])
-def test_columns_of_different_types_that_swapped_their_names_are_read_as_their_own_types(
+def test_swapped_columns_of_different_types_are_read_by_field_id(
     spark: SparkSession, lake: Catalog, namespace: str, widened: bool
 ) -> None:
     """SP-1: Spark finds a column of an old file by id, and reads it as the type that the column of its name has now."""
@@ -161,7 +161,7 @@ def test_columns_of_different_types_that_swapped_their_names_are_read_as_their_o
 
 
 @pytest.mark.parametrize("case_sensitive", ["true", "false"])
-def test_names_that_differ_in_case_alone(
+def test_column_names_that_differ_only_in_case(
     spark: SparkSession, lake: Catalog, namespace: str, case_sensitive: str
 ) -> None:
     """SP-63: a table may have them; a case-sensitive session reads it, and any other session rejects it."""
@@ -226,7 +226,7 @@ def test_count_of_rows_needs_no_scan_also_with_deletes(spark: SparkSession, lake
     assert frame.collect()[0][0] == 78
 
 
-def test_booleans_floats_and_fields_of_structs_come_from_metadata(
+def test_aggregates_of_booleans_floats_and_struct_fields_from_metadata(
     spark: SparkSession, lake: Catalog, namespace: str
 ) -> None:
     """SP-4: for files of Spark, which count NaNs; for columns with zeros and NaNs only the exact values."""
@@ -250,7 +250,7 @@ def test_booleans_floats_and_fields_of_structs_come_from_metadata(
     assert (nans, *bounds) == (1, 2.5, 2.5)
 
 
-def test_partitions_answer_comparisons_with_nan(spark: SparkSession, namespace: str) -> None:
+def test_nan_comparisons_are_resolved_by_partitions(spark: SparkSession, namespace: str) -> None:
     """SP-3, SP-41, SP-51: Spark asks no row, and the plan has Iceberg's words."""
     name = f"lake.{namespace}.floats"
     spark.sql(f"CREATE TABLE {name} (n BIGINT, x DOUBLE) PARTITIONED BY (x)")
@@ -270,9 +270,7 @@ def test_partitions_answer_comparisons_with_nan(spark: SparkSession, namespace: 
     assert sorted(row.n for row in spark.table(name).collect()) == [1, 3, 4]
 
 
-def test_a_plan_says_what_it_looked_at_and_a_commit_what_it_made(
-    spark: SparkSession, lake: Catalog, namespace: str
-) -> None:
+def test_plan_and_commit_report_metrics(spark: SparkSession, lake: Catalog, namespace: str) -> None:
     """SP-51: the numbers of Spark's UI, and the filters of EXPLAIN."""
     name = f"lake.{make_numbers(lake, namespace).name}"
     frame = spark.sql(f"SELECT n FROM {name} WHERE n > 50 AND day IS NOT NULL")
@@ -290,7 +288,7 @@ def test_a_plan_says_what_it_looked_at_and_a_commit_what_it_made(
         assert [made.apply(each).value() for each in ("addedRecords", "removedDataFiles")] == [7, 0]
 
 
-def test_a_filter_that_files_decide_is_not_asked_of_rows(spark: SparkSession, lake: Catalog, namespace: str) -> None:
+def test_filter_resolved_by_files_is_not_evaluated_on_rows(spark: SparkSession, lake: Catalog, namespace: str) -> None:
     """SP-41: by partition and by bounds, also with deletes; no row of a completely deleted file is returned."""
     numbers = make_numbers(lake, namespace)
     name = f"lake.{numbers.name}"
@@ -321,13 +319,13 @@ def test_a_filter_that_files_decide_is_not_asked_of_rows(spark: SparkSession, la
         "SELECT max(n + 1) FROM {}",
     ],
 )
-def test_other_aggregates_read_rows_and_agree_with_python(spark: SparkSession, numbers: Table, query: str) -> None:
+def test_other_aggregates_read_rows(spark: SparkSession, numbers: Table, query: str) -> None:
     found = [tuple(row) for row in spark.sql(query.format(f"lake.{numbers.name}")).collect()]
     spark.createDataFrame(numbers.scan().to_arrow()).createOrReplaceTempView("expected_rows")
     assert found == [tuple(row) for row in spark.sql(query.format("expected_rows")).collect()]
 
 
-def test_join_keys_rule_out_files_at_run_time(spark: SparkSession, numbers: Table) -> None:
+def test_join_keys_prune_files_at_runtime(spark: SparkSession, numbers: Table) -> None:
     """The key values of a small table are passed to the planner when they are known."""
     spark.createDataFrame([(3, "x"), (4, "y"), (44, "x")], "k long, tag string").createOrReplaceTempView("small")
     query = f"SELECT n FROM lake.{numbers.name} JOIN small ON n = k WHERE tag = 'x'"
@@ -354,9 +352,7 @@ def test_nested_columns_are_pruned(spark: SparkSession, lake: Catalog, namespace
     assert [row.x for row in frame.collect()] == [1, None]
 
 
-def test_column_that_only_the_directory_of_an_imported_file_says(
-    spark: SparkSession, lake: Catalog, namespace: str
-) -> None:
+def test_partition_column_of_imported_hive_files_is_read(spark: SparkSession, lake: Catalog, namespace: str) -> None:
     """DA-6: files of Hive tables lack the partition column; its value is in the table's metadata."""
     schema = pa.schema([("id", pa.int64()), ("country", pa.string()), ("day", pa.date32())])
     table = lake.create_table((namespace, "t"), schema, partition_by=["country"])
@@ -391,7 +387,7 @@ def rewrite_without(table: Table, column: str) -> None:
     ],
 )
 @pytest.mark.since_spark("4.0", "= and <= of the catalog's functions are left to it whole")
-def test_functions_of_the_catalog_rule_out_files(
+def test_catalog_functions_prune_files(
     spark: SparkSession, namespace: str, partition_by: str, where: str, file_count: int
 ) -> None:
     """SP-46: and what the partitions decide is asked of no row."""

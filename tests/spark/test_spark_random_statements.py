@@ -10,6 +10,7 @@ from contextlib import contextmanager, nullcontext
 from itertools import count
 
 import pytest
+from conditions_by_dialect import KINDS, SPARK, Column
 from hypothesis import Phase, given, note, settings
 from hypothesis import strategies as st
 from pyspark.sql import SparkSession
@@ -23,7 +24,6 @@ from random_statements import (
     insert_many,
 )
 from three_tables import ThreeTables
-from told_conditions import KINDS, SPARK, Column
 
 from tableformat import Catalog
 
@@ -116,7 +116,7 @@ def on_branch_of_session(tables: ThreeTables, lake: Catalog) -> Iterator[None]:
     tables.check()
 
 
-def test_the_same_statements_give_the_same_rows_everywhere(spark: SparkSession, lake: Catalog, namespace: str) -> None:
+def test_random_statements_agree_in_spark_duckdb_and_model(spark: SparkSession, lake: Catalog, namespace: str) -> None:
     """DA-1 to DA-7, RD-2, RD-5.
 
     First a family of statements is drawn, so that there are rows when columns change, then a statement of that family.

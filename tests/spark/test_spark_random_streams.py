@@ -114,7 +114,7 @@ class Batches:
 
 
 @pytest.mark.since_spark("4.2", "streams of changes")
-def test_every_row_comes_once_in_any_portions(
+def test_random_streams_deliver_each_row_once(
     spark: SparkSession, lake: Catalog, namespace: str, tmp_path: Path
 ) -> None:
     """SS-1 to SS-5, SS-9, CF-6: the rows of each snapshot that appends; the changes make the table."""

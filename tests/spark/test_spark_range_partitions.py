@@ -59,7 +59,7 @@ def stored_files(table: Table) -> list[str]:
     return sorted(path.name for path in Path(table.location.removeprefix("file://")).rglob("*.parquet"))
 
 
-def test_rows_that_nothing_covers_fail_every_statement(spark: SparkSession, lake: Catalog, namespace: str) -> None:
+def test_uncovered_rows_fail_every_statement(spark: SparkSession, lake: Catalog, namespace: str) -> None:
     """RP-5, RP-21: the error counts the rows of all tasks and states the reason; nothing is stored, and no file is
     left."""
     table = make(lake, namespace, YEARS)
@@ -87,7 +87,7 @@ def test_rows_that_nothing_covers_fail_every_statement(spark: SparkSession, lake
     assert stored_files(table) == files
 
 
-def test_files_keep_to_the_borders(spark: SparkSession, lake: Catalog, namespace: str) -> None:
+def test_files_do_not_cross_range_bounds(spark: SparkSession, lake: Catalog, namespace: str) -> None:
     """RP-7: rows on both sides of a gap, a split and a step in one task, although the key does not begin with the range
     column: one file for each partition."""
     table = make(lake, namespace, YEARS)
@@ -126,7 +126,7 @@ TYPES: tuple[tuple[pa.DataType, list[Any], tuple[Any, Any]], ...] = (
 )
 
 
-def test_tasks_refuse_what_python_refuses(spark: SparkSession, lake: Catalog, namespace: str) -> None:
+def test_tasks_reject_the_same_rows_as_python(spark: SparkSession, lake: Catalog, namespace: str) -> None:
     """RP-2: the order of values of each type, and of two columns together, is the same in both."""
     for number, (arrow_type, values, bound) in enumerate(TYPES):
         schema = pa.schema([pa.field("k", arrow_type, nullable=False), pa.field("n", pa.int64(), nullable=False)])
@@ -160,7 +160,7 @@ STEPS: tuple[dict[str, Any], ...] = (
 )
 
 
-def test_tasks_count_steps_as_python_does(spark: SparkSession, lake: Catalog, namespace: str) -> None:
+def test_tasks_add_the_same_steps_as_python(spark: SparkSession, lake: Catalog, namespace: str) -> None:
     """RP-4, RP-9: rows around changes of clocks add the same steps from both, and no file crosses a border."""
     schema = pa.schema([pa.field("ts", pa.timestamp("us", "UTC"), nullable=False), pa.field("n", pa.int64())])
     moments = [
@@ -187,7 +187,7 @@ def test_tasks_count_steps_as_python_does(spark: SparkSession, lake: Catalog, na
         assert not any(listed[1]["straddling_file_count"].to_pylist())
 
 
-def test_limits_of_on_demand_and_the_default_partition(spark: SparkSession, lake: Catalog, namespace: str) -> None:
+def test_on_demand_limits_and_default_partition(spark: SparkSession, lake: Catalog, namespace: str) -> None:
     """RP-9: an append adds its steps, not outside of the limits, and not more than a commit may. RP-10: a default
     partition takes the rest."""
     demanded = tf.RangePartitions(
@@ -212,7 +212,7 @@ def test_limits_of_on_demand_and_the_default_partition(spark: SparkSession, lake
     ]
 
 
-def test_diverted_rows_take_their_prefix_along(spark: SparkSession, lake: Catalog, namespace: str) -> None:
+def test_rejected_row_diverts_its_whole_prefix(spark: SparkSession, lake: Catalog, namespace: str) -> None:
     """RP-22, CP-24: if one row of a prefix is rejected, no row of the prefix is replaced, in any task."""
     table = make(lake, namespace, YEARS)
     name, refused = f"lake.{table.name}", refused_table(spark, namespace)
@@ -240,7 +240,7 @@ def test_diverted_rows_take_their_prefix_along(spark: SparkSession, lake: Catalo
     assert spark.table(refused).count() == 5
 
 
-def test_options_about_refused_rows(spark: SparkSession, lake: Catalog, namespace: str) -> None:
+def test_invalid_refused_rows_options_are_rejected(spark: SparkSession, lake: Catalog, namespace: str) -> None:
     """Invalid options are rejected before a row is written."""
     table = make(lake, namespace, YEARS)
     lake.create_table((namespace, "narrow"), pa.schema([("id", pa.int64())]))
@@ -291,7 +291,7 @@ def test_stream_diverts_each_epoch_once(spark: SparkSession, lake: Catalog, name
     assert sorted(row.year for row in spark.table(refused).collect()) == [2031, 2032]
 
 
-def test_stream_goes_on_when_a_range_was_added(
+def test_stream_continues_after_a_range_is_added(
     spark: SparkSession, lake: Catalog, namespace: str, tmp_path: Path
 ) -> None:
     """RP-21: the tasks of each epoch know the current ranges. An uncovered row stops the query; after a restart it
@@ -329,7 +329,7 @@ def listed(spark: SparkSession, name: str) -> list[str]:
     return [row.partition for row in spark.sql(f"SELECT `partition` FROM {name}.range_partitions").collect()]
 
 
-def test_properties_of_a_statement_say_what_exists(spark: SparkSession, lake: Catalog, namespace: str) -> None:
+def test_range_partitions_in_table_properties(spark: SparkSession, lake: Catalog, namespace: str) -> None:
     """RP-23: CREATE TABLE, also AS SELECT, whose rows are checked against the ranges, and REPLACE TABLE."""
     name = f"lake.{namespace}.t"
     properties = (
@@ -369,7 +369,7 @@ def test_properties_of_a_statement_say_what_exists(spark: SparkSession, lake: Ca
         spark.sql(f"SELECT * FROM lake.{namespace}.plain.range_partitions")
 
 
-def test_a_delete_of_retired_rows_alone_is_recorded(spark: SparkSession, lake: Catalog, namespace: str) -> None:
+def test_delete_of_only_retired_rows_is_recorded(spark: SparkSession, lake: Catalog, namespace: str) -> None:
     """RP-13: in a table without a file that may match, and if Spark finds the rows."""
     columns = pa.schema([pa.field("year", pa.int32(), nullable=False), pa.field("id", pa.int64(), nullable=False)])
     years = tf.RangePartitions(on=["year"], bounds=[(2011, 2013)], splits=[2012])
@@ -386,7 +386,7 @@ def test_a_delete_of_retired_rows_alone_is_recorded(spark: SparkSession, lake: C
         assert spark.table(f"lake.{table.name}").count() == 2
 
 
-def test_procedures_change_what_exists(spark: SparkSession, lake: Catalog, namespace: str) -> None:
+def test_procedures_alter_range_partitions(spark: SparkSession, lake: Catalog, namespace: str) -> None:
     """PR-20: each change by values or by text, also as a dry run."""
     columns = pa.schema([pa.field("id", pa.int64(), nullable=False), pa.field("year", pa.int32(), nullable=False)])
     table = lake.create_table((namespace, "t"), columns, key=["year", "id"])
@@ -478,7 +478,7 @@ SHOWN: dict[str, dict[str, Any]] = {
 }
 
 
-def test_a_statement_that_is_shown_makes_an_equal_table(spark: SparkSession, lake: Catalog, namespace: str) -> None:
+def test_show_create_table_recreates_range_partitions(spark: SparkSession, lake: Catalog, namespace: str) -> None:
     """RP-23, SQ-9: the statement of SHOW CREATE TABLE, run with another name, for every kind of definition."""
     schema = pa.schema(
         [
@@ -524,7 +524,7 @@ def run_in_spark(spark: SparkSession, built: BuiltTable, step: dict[str, Any], r
         new.writeTo(name).options(**told).append()
 
 
-def test_cases_of_the_corpus(spark: SparkSession, lake: Catalog, namespace: str) -> None:
+def test_range_partition_corpus_cases_in_spark(spark: SparkSession, lake: Catalog, namespace: str) -> None:
     """RP-21, RP-22, RP-23, RP-27: the rows, the rejected rows, and the list of ranges are the same as from Python."""
     for number, case in enumerate(IN_SPARK):
         built = create(lake, case, identifier=f"{namespace}.t{number}")

@@ -53,7 +53,7 @@ def ids(rows: DataFrame) -> list[int]:
 
 @pytest.mark.parametrize("option", ["snapshot-id", "as-of-timestamp", "tag"])
 @pytest.mark.since_spark("4.0", "options of a table in SQL")
-def test_one_snapshot_in_every_way_of_reading(
+def test_snapshot_option_applies_to_every_kind_of_read(
     spark: SparkSession, table: Table, first: dict[str, str], option: str
 ) -> None:
     given = {option.upper(): first[option]}
@@ -72,7 +72,7 @@ def test_one_snapshot_in_every_way_of_reading(
 
 
 @pytest.mark.since_spark("4.0", "options of a table in SQL")
-def test_branch(spark: SparkSession, table: Table) -> None:
+def test_branch_option(spark: SparkSession, table: Table) -> None:
     audit = read(spark, table, branch="audit")
     assert ids(audit) == [1]
     assert audit.count() == 1
@@ -80,7 +80,9 @@ def test_branch(spark: SparkSession, table: Table) -> None:
 
 
 @pytest.mark.since_spark("4.3", "options are known when a table is loaded, so that its columns are those of the state")
-def test_columns_are_those_of_version_as_of(spark: SparkSession, table: Table, first: dict[str, str]) -> None:
+def test_snapshot_option_uses_the_schema_of_version_as_of(
+    spark: SparkSession, table: Table, first: dict[str, str]
+) -> None:
     spark.sql(f"ALTER TABLE lake.{table.name} RENAME COLUMN v TO w")
     spark.sql(f"ALTER TABLE lake.{table.name} ADD COLUMN x INT")
     for option, value in first.items():
@@ -91,7 +93,7 @@ def test_columns_are_those_of_version_as_of(spark: SparkSession, table: Table, f
 
 
 @pytest.mark.since_spark("4.1", "a data frame looks its table up anew")
-def test_frame_stays_with_its_state_while_another_writes(
+def test_dataframe_of_a_snapshot_ignores_concurrent_writes(
     spark: SparkSession, table: Table, first: dict[str, str]
 ) -> None:
     rows, audit = read(spark, table, snapshot_id=first["snapshot-id"]), read(spark, table, branch="audit")
@@ -102,7 +104,7 @@ def test_frame_stays_with_its_state_while_another_writes(
 
 
 @ONE_OPTION_A_STATEMENT
-def test_statements_write_what_they_read_of_another_state(spark: SparkSession, table: Table) -> None:
+def test_statements_read_sources_at_another_snapshot(spark: SparkSession, table: Table) -> None:
     name = f"lake.{table.name}"
     spark.sql(f"INSERT INTO {name} SELECT id + 10, v FROM {name} WITH (tag = 'first')")
     assert ids(read(spark, table)) == [1, 2, 3, 11, 12]
@@ -122,7 +124,7 @@ def test_metadata_tables(spark: SparkSession, table: Table, first: dict[str, str
         read(spark, f"{table.name}.data_files", tagg="first").collect()
 
 
-def test_unknown_option_is_told_with_the_nearest(spark: SparkSession, table: Table) -> None:
+def test_unknown_option_error_suggests_the_nearest(spark: SparkSession, table: Table) -> None:
     for action in (DataFrame.collect, DataFrame.count):
         with pytest.raises(
             AnalysisException, match=r"unknown option 'snapshotid' of .*Did you mean 'snapshot-id'"
@@ -131,7 +133,7 @@ def test_unknown_option_is_told_with_the_nearest(spark: SparkSession, table: Tab
         assert error.value.getCondition() == "TABLEFORMAT_UNKNOWN_OPTION"
 
 
-def test_time_travel_by_options_of_spark(spark: SparkSession, table: Table, first: dict[str, str]) -> None:
+def test_time_travel_options_of_spark(spark: SparkSession, table: Table, first: dict[str, str]) -> None:
     """ST-6: applied, or rejected if Spark itself ignores them."""
     version, moment = {"versionAsOf": first["snapshot-id"]}, {"timestampAsOf": "2999-01-01"}
     if spark.version < "4":
@@ -156,7 +158,7 @@ REFUSED_STATES = [
 ]
 
 
-def test_states_that_are_refused(spark: SparkSession, table: Table) -> None:
+def test_invalid_snapshot_options_are_rejected(spark: SparkSession, table: Table) -> None:
     """ST-6."""
     for options, message in REFUSED_STATES:
         with pytest.raises(AnalysisException, match=message):
@@ -164,13 +166,13 @@ def test_states_that_are_refused(spark: SparkSession, table: Table) -> None:
 
 
 @pytest.mark.since_spark("4.0", "versionAsOf and timestampAsOf of readers")
-def test_a_state_by_an_option_and_by_a_version(spark: SparkSession, table: Table) -> None:
+def test_snapshot_by_option_and_by_version_as_of(spark: SparkSession, table: Table) -> None:
     """ST-6."""
     with pytest.raises(AnalysisException, match="both tag and VERSION AS OF"):
         read(spark, table, tag="first", versionAsOf="audit").collect()
 
 
-def test_state_by_name_and_by_option(spark: SparkSession, table: Table, first: dict[str, str]) -> None:
+def test_snapshot_by_name_and_by_option(spark: SparkSession, table: Table, first: dict[str, str]) -> None:
     """ST-5, ST-6."""
     with pytest.raises(AnalysisException, match="its name and tag both choose a state"):
         read(spark, f"{table.name}.branch_audit", tag="first").collect()
@@ -178,7 +180,7 @@ def test_state_by_name_and_by_option(spark: SparkSession, table: Table, first: d
         read(spark, f"{table.name}.branch_audit", snapshot_id=first["snapshot-id"]).collect()
 
 
-def test_streams_keep_their_options(spark: SparkSession, table: Table, first: dict[str, str], tmp_path: Path) -> None:
+def test_streams_use_read_options(spark: SparkSession, table: Table, first: dict[str, str], tmp_path: Path) -> None:
     def stream(name: str, **options: str) -> list[Any]:
         rows = Source(spark, f"lake.{table.name}", tmp_path / name, columns=lambda each: each.select("id"), **options)
         return rows.batches()
@@ -199,7 +201,7 @@ def test_streams_keep_their_options(spark: SparkSession, table: Table, first: di
         stream("columns", snapshot_id=first["snapshot-id"])
 
 
-def test_stream_with_a_checkpoint_needs_its_first_snapshot_no_more(
+def test_stream_with_checkpoint_does_not_need_its_first_snapshot(
     spark: SparkSession, lake: Catalog, namespace: str, tmp_path: Path
 ) -> None:
     """SS-2."""

@@ -31,7 +31,7 @@ def rows(table: Table) -> list[tuple[int, int]]:
     return sorted((row["day"], row["id"]) for row in table.refresh().scan().to_arrow().to_pylist())
 
 
-def test_an_interval_is_replaced(spark: SparkSession, table: Table) -> None:
+def test_replace_interval_option(spark: SparkSession, table: Table) -> None:
     """RP-19, RP-24: days without new rows become empty, whole files are removed, and a row outside is rejected."""
     options = {"replace-interval": "day", "lower": "2", "upper": "5"}
     writer = frame(spark, (3, 30), (3, 31)).writeTo(f"lake.{table.name}")
@@ -66,7 +66,7 @@ def test_an_interval_is_replaced(spark: SparkSession, table: Table) -> None:
             outside.writeTo(f"lake.{table.name}").options(**wrong).append()
 
 
-def test_a_stream_replaces_its_interval_once_an_epoch(spark: SparkSession, table: Table, tmp_path: Path) -> None:
+def test_stream_replaces_its_interval_once_per_epoch(spark: SparkSession, table: Table, tmp_path: Path) -> None:
     """CP-14, RP-19: an epoch that is run again does not remove rows that were added in between."""
     source = tmp_path / "in"
     source.mkdir()
@@ -87,7 +87,7 @@ def test_a_stream_replaces_its_interval_once_an_epoch(spark: SparkSession, table
     assert rows(table) == [(0, 0), (1, 1), (3, 3), (4, 40), (5, 5)]
 
 
-def test_an_interval_is_replaced_by_another_table(spark: SparkSession, table: Table, lake: Catalog) -> None:
+def test_replace_interval_procedure_with_a_source_table(spark: SparkSession, table: Table, lake: Catalog) -> None:
     """PR-21"""
     source = lake.create_table(f"{table.name}_new", SCHEMA)
     source.append(pa.table({"day": [3, 4], "id": [7, 8]}, SCHEMA))

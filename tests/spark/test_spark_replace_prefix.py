@@ -50,7 +50,7 @@ def rows(spark: SparkSession, table: Table) -> list[str]:
     return found
 
 
-def test_replaced_prefixes_hold_the_new_rows_alone(spark: SparkSession, table: Table) -> None:
+def test_replaced_prefixes_contain_only_the_new_rows(spark: SparkSession, table: Table) -> None:
     """RD-2: rows written with their range delete stay."""
     new = spark.createDataFrame([("a", 2, 5, "new"), ("c", 9, 0, "new"), ("a", 2, 6, "new")], COLUMNS)
     new.repartition(3).writeTo(f"lake.{table.name}").option("replace-prefix", "id1,id2").append()
@@ -68,7 +68,7 @@ def test_replaced_prefixes_hold_the_new_rows_alone(spark: SparkSession, table: T
     assert deletes["record_count"].to_pylist() == [2]
 
 
-def test_many_prefixes_of_many_tasks(spark: SparkSession, table: Table) -> None:
+def test_many_prefixes_are_replaced_by_many_tasks(spark: SparkSession, table: Table) -> None:
     for value in ("x", "y"):
         columns = ("concat('k', id % 10) id1", "id % 2000 id2", "int(id / 2000) n", f"'{value}' v")
         rows = spark.range(20_000).selectExpr(*columns).repartition(4)
@@ -78,7 +78,7 @@ def test_many_prefixes_of_many_tasks(spark: SparkSession, table: Table) -> None:
     assert table.refresh().inspect.delete_files()["record_count"].to_pylist() == [2000, 2000]
 
 
-def test_columns_that_do_not_lead_the_key_are_refused(spark: SparkSession, table: Table) -> None:
+def test_prefix_must_be_leading_key_columns(spark: SparkSession, table: Table) -> None:
     new = spark.createDataFrame([("a", 7, 0, "new")], COLUMNS)
     with pytest.raises(AnalysisException, match=r"prefix \(id2\) is not a leading part of the key"):
         new.writeTo(f"lake.{table.name}").option("replace-prefix", "id2").append()
@@ -129,7 +129,7 @@ def test_stream_replaces_prefixes(spark: SparkSession, table: Table, tmp_path: P
     assert rows(spark, table) == ["a1.8 two", "a2.0 old", "a2.1 old", "b1.0 two"]
 
 
-def test_unknown_option_of_a_stream(spark: SparkSession, table: Table, tmp_path: Path) -> None:
+def test_unknown_stream_option_is_rejected(spark: SparkSession, table: Table, tmp_path: Path) -> None:
     add(tmp_path / "in", "1.json", '{"id1": "a", "id2": 1, "n": 7, "v": "one"}')
     with pytest.raises(Exception, match=r"unknown option 'replaceprefix'.*Did you mean 'replace-prefix'"):
         start(spark, table, tmp_path / "in", tmp_path / "c", replaceprefix="id1").awaitTermination()

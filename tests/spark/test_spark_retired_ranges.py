@@ -21,7 +21,7 @@ def sales(lake: Catalog, namespace: str) -> Table:
     return table
 
 
-def test_the_list_and_the_history_in_spark(spark: SparkSession, sales: Table) -> None:
+def test_range_list_and_history_in_spark(spark: SparkSession, sales: Table) -> None:
     """RP-32, RP-33: VERSION AS OF has the ranges of its time; additions are in the history."""
     name = f"lake.{sales.name}"
     loaded = sales.snapshot_id
@@ -39,7 +39,7 @@ def test_the_list_and_the_history_in_spark(spark: SparkSession, sales: Table) ->
     ]
 
 
-def test_statements_show_a_retired_range_and_its_tag(spark: SparkSession, sales: Table) -> None:
+def test_retired_range_and_its_tag_are_displayed(spark: SparkSession, sales: Table) -> None:
     """RP-30: SHOW, the metadata table, the plan, and the error of a rejected row."""
     name = f"lake.{sales.name}"
     loaded = sales.snapshot_id

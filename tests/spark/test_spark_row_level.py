@@ -36,7 +36,7 @@ def rows(spark: SparkSession, table: Table) -> list[str]:
     return found
 
 
-def test_update(spark: SparkSession, table: Table) -> None:
+def test_update_writes_position_deletes_and_new_rows(spark: SparkSession, table: Table) -> None:
     spark.sql(f"UPDATE lake.{table.name} SET v = v * 10 WHERE id2 = 2")
     assert rows(spark, table) == ["a1=1.0", "a2=20.0", "a3=3.0", "b1=1.0", "b2=20.0", "b3=3.0"]
     assert set(table.inspect.delete_files()["content"].to_pylist()) == {1}
@@ -65,7 +65,7 @@ def test_deleted_rows_stay_deleted(spark: SparkSession, lake: Catalog, namespace
             assert found == sorted((key, value) for value, key in left), (kind, statement)
 
 
-def test_update_of_every_row_takes_the_old_files_away(spark: SparkSession, table: Table) -> None:
+def test_update_of_all_rows_removes_the_old_files(spark: SparkSession, table: Table) -> None:
     spark.sql(f"UPDATE lake.{table.name} SET v = 0")
     assert rows(spark, table) == ["a1=0.0", "a2=0.0", "a3=0.0", "b1=0.0", "b2=0.0", "b3=0.0"]
     assert len(table.inspect.delete_files()) == 0
@@ -81,7 +81,7 @@ def test_update_in_a_partitioned_table_moves_rows(spark: SparkSession, lake: Cat
     assert sorted(each["id1"] for each in partitions) == ["a", "a", "a", "b", "b", "b"]
 
 
-def test_update_meets_every_kind_of_delete(spark: SparkSession, table: Table) -> None:
+def test_update_respects_every_kind_of_delete(spark: SparkSession, table: Table) -> None:
     table.delete_prefix({"id1": "a", "id2": 1})
     table.delete("id2 = 2", mode="equality")
     spark.sql(f"UPDATE lake.{table.name} SET v = 9")
@@ -107,7 +107,7 @@ def test_merge_with_every_clause(spark: SparkSession, table: Table) -> None:
 
 @pytest.mark.since_spark("4.1", "counts of what a MERGE did")
 @pytest.mark.parametrize("mode", ["merge-on-read", "copy-on-write"])
-def test_snapshot_of_a_merge_says_what_it_did(spark: SparkSession, table: Table, mode: str) -> None:
+def test_merge_summary_counts_its_changes(spark: SparkSession, table: Table, mode: str) -> None:
     """SP-28."""
     table.set_properties({"write.merge.mode": mode})
     spark.sql(f"""
@@ -128,7 +128,7 @@ def test_snapshot_of_a_merge_says_what_it_did(spark: SparkSession, table: Table,
     }
 
 
-def test_merge_that_matches_a_row_twice_is_refused(spark: SparkSession, table: Table) -> None:
+def test_merge_matching_a_row_twice_is_rejected(spark: SparkSession, table: Table) -> None:
     before = rows(spark, table)
     with pytest.raises(Exception, match="MERGE_CARDINALITY_VIOLATION"):
         spark.sql(f"""
@@ -168,7 +168,7 @@ def test_insert_adds_columns_with_schema_evolution(spark: SparkSession, table: T
     assert table.schema.names == ["id1", "id2", "v", "note"]
 
 
-def test_updates_in_version_3_are_deletion_vectors(spark: SparkSession, lake: Catalog, namespace: str) -> None:
+def test_update_in_v3_writes_deletion_vectors(spark: SparkSession, lake: Catalog, namespace: str) -> None:
     """DA-7."""
     table = lake.create_table((namespace, "v3"), SCHEMA, key=["id1", "id2"], properties={"format-version": "3"})
     spark.sql(f"INSERT INTO lake.{table.name} SELECT 'a', id, double(id) FROM range(4)")
@@ -178,9 +178,7 @@ def test_updates_in_version_3_are_deletion_vectors(spark: SparkSession, lake: Ca
     assert rows(spark, table) == ["a0=0.0", "a1=21.0", "a2=5.0", "a3=3.0"]
 
 
-def test_update_of_a_row_that_another_deletes_meanwhile_is_a_conflict(
-    spark: SparkSession, table: Table, lake: Catalog
-) -> None:
+def test_update_conflicts_with_concurrent_delete_of_its_row(spark: SparkSession, table: Table, lake: Catalog) -> None:
     """CP-6: committed after the delete, the update would bring the row back."""
     _delete_meanwhile(spark, table, "delete_prefix")
     with pytest.raises(AnalysisException, match=r"deletes rows of .*, which this change replaces") as error:
@@ -189,7 +187,7 @@ def test_update_of_a_row_that_another_deletes_meanwhile_is_a_conflict(
     assert rows(spark, table) == ["a2=2.0", "a3=3.0", "b1=1.0", "b2=2.0", "b3=3.0"]
 
 
-def test_update_does_not_mind_that_another_deletes_other_rows_of_the_file(
+def test_update_allows_concurrent_deletes_of_other_rows_in_its_file(
     spark: SparkSession, table: Table, lake: Catalog
 ) -> None:
     """CP-6: a stream that replaces messages all day lets a statement about other messages through."""
@@ -198,13 +196,13 @@ def test_update_does_not_mind_that_another_deletes_other_rows_of_the_file(
     assert rows(spark, table) == ["a2=2.0", "a3=3.0", "b1=11.0", "b2=2.0", "b3=3.0"]
 
 
-def test_delete_does_not_mind_that_another_deletes_the_same_row(spark: SparkSession, table: Table) -> None:
+def test_delete_allows_concurrent_delete_of_the_same_row(spark: SparkSession, table: Table) -> None:
     _delete_meanwhile(spark, table, "delete_prefix")
     spark.sql(f"DELETE FROM lake.{table.name} WHERE id1 = 'a' AND meanwhile(v) < 3")
     assert rows(spark, table) == ["a3=3.0", "b1=1.0", "b2=2.0", "b3=3.0"]
 
 
-def test_update_does_not_miss_a_row_that_another_adds_meanwhile(spark: SparkSession, table: Table) -> None:
+def test_update_conflicts_with_concurrently_added_matching_row(spark: SparkSession, table: Table) -> None:
     """CP-5: serializable."""
     _delete_meanwhile(spark, table, "append")
     with pytest.raises(AnalysisException, match="was added"):
@@ -213,7 +211,7 @@ def test_update_does_not_miss_a_row_that_another_adds_meanwhile(spark: SparkSess
 
 
 @pytest.mark.since_spark("4.2", "a statement's reads are known to its commit")
-def test_rows_that_cannot_match_may_be_added_meanwhile(spark: SparkSession, table: Table) -> None:
+def test_concurrently_added_rows_that_cannot_match_are_allowed(spark: SparkSession, table: Table) -> None:
     """CP-5: bounds rule the new file out."""
     _delete_meanwhile(spark, table, "append")
     spark.sql(f"UPDATE lake.{table.name} SET v = meanwhile(v) + 1 WHERE id1 = 'b'")
@@ -248,7 +246,7 @@ def _delete_meanwhile(spark: SparkSession, table: Table, act: str) -> None:
 
 
 @pytest.mark.parametrize("version", [pytest.param("2", marks=pytest.mark.long), "3"])
-def test_statements_may_name_metadata_columns(spark: SparkSession, namespace: str, version: str) -> None:
+def test_row_level_statements_may_use_metadata_columns(spark: SparkSession, namespace: str, version: str) -> None:
     """SP-95: Spark has all of them behind the table's columns in each row then, and `_deleted` shows deleted rows."""
     name = f"lake.{namespace}.t"
     properties = f"'format-version' = '{version}', 'tableformat.key' = 'n'"

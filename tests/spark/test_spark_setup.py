@@ -39,34 +39,36 @@ def no_compiler(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
 
 
 @pytest.mark.long
-def test_the_same_sources_give_the_same_jar(java: None, tmp_path: Path) -> None:
+def test_jar_build_is_reproducible(java: None, tmp_path: Path) -> None:
     if find_compiler() is None:
         pytest.skip("no Java compiler was found")
     made = compile_jar(tmp_path / "again" / "catalog.jar", spark_jars())
     assert made.read_bytes() == catalog_jar().read_bytes()
 
 
-def test_without_a_compiler_the_error_says_what_to_install(no_compiler: None) -> None:
+def test_missing_compiler_error_names_the_package(no_compiler: None) -> None:
     with pytest.raises(JarError, match="openjdk-17-jdk-headless") as caught:
         catalog_jar()
     assert spark_version(spark_jars()).version in str(caught.value)
 
 
-def test_a_packaged_jar_needs_no_compiler(no_compiler: None, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_packaged_jar_does_not_need_a_compiler(
+    no_compiler: None, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     packaged = tmp_path / spark_version(spark_jars()).jar_name
     packaged.write_bytes(b"")
     monkeypatch.setattr("spark_ext.jar.PACKAGED_JARS", tmp_path)
     assert catalog_jar() == packaged
 
 
-def test_a_packaged_jar_serves_one_minor_version() -> None:
+def test_packaged_jar_supports_one_minor_version() -> None:
     one, other = SparkVersion("4.3.0", "2.13"), SparkVersion("4.3.7", "2.13")
     assert one.jar_name == other.jar_name == "tableformat-spark-4.3_2.13.jar"
     assert SparkVersion("4.4.0", "2.13").jar_name != one.jar_name
     assert SparkVersion("3.5.7", "2.12").jar_name == "tableformat-spark-3.5_2.12.jar"
 
 
-def test_jar_of_a_spark_that_is_not_installed(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_jar_for_a_spark_version_that_is_not_installed(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """A Connect server's, or a cluster's."""
     monkeypatch.setattr("spark_ext.jar.PACKAGED_JARS", tmp_path)
     with pytest.raises(JarError, match=r"Install pyspark==4\.9\.\*"):
@@ -77,7 +79,7 @@ def test_jar_of_a_spark_that_is_not_installed(monkeypatch: pytest.MonkeyPatch, t
         main(["--spark", "5.0"])
 
 
-def test_no_class_is_twice_in_a_jar() -> None:
+def test_jar_contains_each_class_once() -> None:
     """For each class that Spark changed, one version is in `since` and the other in `before`; no Spark version gets
     both."""
     for version, scala in (("3.5", "2.12"), ("4.0", "2.13"), ("4.1", "2.13"), ("4.2", "2.13"), ("4.3", "2.13")):
@@ -113,7 +115,7 @@ def test_attach_to_a_running_session(spark: SparkSession, tmp_path: Path) -> Non
         assert catalog.list_tables("db") == ["db.t"]
 
 
-def test_python_that_is_not_there(spark: SparkSession, tmp_path: Path) -> None:
+def test_missing_python_executable_raises_error(spark: SparkSession, tmp_path: Path) -> None:
     attach(spark, catalog="lost", warehouse=tmp_path)
     spark.conf.set("spark.sql.catalog.lost.python", "/nowhere/python")
     with pytest.raises(AnalysisException, match=r"cannot be started.*python") as caught:
@@ -121,14 +123,14 @@ def test_python_that_is_not_there(spark: SparkSession, tmp_path: Path) -> None:
     assert caught.value.getCondition() == "TABLEFORMAT_EXTERNAL_ERROR"
 
 
-def test_python_without_the_library(spark: SparkSession, tmp_path: Path) -> None:
+def test_python_without_the_library_raises_error(spark: SparkSession, tmp_path: Path) -> None:
     attach(spark, catalog="bare", warehouse=tmp_path)
     spark.conf.set("spark.sql.catalog.bare.python", "/bin/false")
     with pytest.raises(AnalysisException, match=r"option 'python'.*pip install tableformat"):
         spark.sql("SHOW NAMESPACES IN bare")
 
 
-def test_unknown_option_of_the_catalog(spark: SparkSession, tmp_path: Path) -> None:
+def test_unknown_catalog_option_raises_error(spark: SparkSession, tmp_path: Path) -> None:
     attach(spark, catalog="typing_mistake", warehouse=tmp_path, catalog_fiel="x")
     with pytest.raises(AnalysisException, match="catalog_file") as caught:
         spark.sql("SHOW NAMESPACES IN typing_mistake")
@@ -328,7 +330,7 @@ print("rows", sorted(row.a for row in spark.table("lake.db.t").collect()))
 
 
 @pytest.mark.long
-def test_configure_in_a_process_that_runs_spark_already_says_to_attach(java: None, tmp_path: Path) -> None:
+def test_configure_with_running_spark_suggests_attach(java: None, tmp_path: Path) -> None:
     """Also after the session was stopped: its Java process stays."""
     done = subprocess.run(
         [sys.executable, "-c", _RUNNING_SCRIPT, str(tmp_path / "lake")],
@@ -363,7 +365,7 @@ print("jars", sorted(jars.apply(n).rsplit("/", 1)[1] for n in range(jars.size())
 
 
 @pytest.mark.slow
-def test_jars_of_packages_reach_executors(java: None, tmp_path: Path) -> None:
+def test_jars_of_packages_are_sent_to_executors(java: None, tmp_path: Path) -> None:
     """The builder's `spark.jars` used to hide the jars that `spark.jars.packages` was resolved to."""
     package = tmp_path / "repository" / "org" / "tests" / "extra" / "1.0"
     package.mkdir(parents=True)

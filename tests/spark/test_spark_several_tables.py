@@ -52,7 +52,7 @@ class KilledError(Exception):
     """The end of a run of the stream."""
 
 
-def test_micro_batch_is_in_both_tables_once_wherever_the_stream_ends(
+def test_micro_batch_is_committed_once_to_both_tables_after_crashes(
     spark: SparkSession, lake: Catalog, namespace: str, tables: tuple[Table, Table], tmp_path: Path
 ) -> None:
     """ST-10, CP-78: a run that ends before the commit of the second batch, one that ends after it, and a third one."""
@@ -98,9 +98,7 @@ def test_micro_batch_is_in_both_tables_once_wherever_the_stream_ends(
 
 
 @pytest.mark.since_spark("4.0", "SQL scripts")
-def test_statements_of_a_script_commit_one_by_one(
-    spark: SparkSession, namespace: str, tables: tuple[Table, Table]
-) -> None:
+def test_script_statements_commit_separately(spark: SparkSession, namespace: str, tables: tuple[Table, Table]) -> None:
     """ST-10: Spark has no transaction of several statements, so each is one commit."""
     for statement in ("START TRANSACTION", "COMMIT", "ROLLBACK"):
         with pytest.raises(PySparkException, match="INVALID_STATEMENT_OR_CLAUSE"):

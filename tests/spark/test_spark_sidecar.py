@@ -76,7 +76,7 @@ def running(*code: str) -> Iterator[Process]:
         assert process.wait(timeout=20) == 0
 
 
-def test_many_requests_in_flight_and_the_end_of_the_input(tmp_path: Path) -> None:
+def test_concurrent_requests_are_answered_before_end_of_input(tmp_path: Path) -> None:
     with open_catalog(str(tmp_path)) as catalog:
         catalog.create_namespace("db")
     with running() as sidecar:
@@ -90,7 +90,7 @@ def test_many_requests_in_flight_and_the_end_of_the_input(tmp_path: Path) -> Non
         assert answers[2]["error"]["condition"] == "TABLEFORMAT_NAMESPACE_NOT_FOUND"
 
 
-def test_prints_do_not_get_between_the_frames(tmp_path: Path) -> None:
+def test_prints_do_not_corrupt_message_frames(tmp_path: Path) -> None:
     code = "import spark_ext.sidecar as s, os; old = s.serve\n"
     code += "def serve(connection):\n    print('stray'); os.write(1, b'stray'); old(connection)\n"
     code += "s.serve = serve; s.main()"
@@ -98,7 +98,7 @@ def test_prints_do_not_get_between_the_frames(tmp_path: Path) -> None:
         assert "pid" in sidecar.start(warehouse=str(tmp_path))["result"]
 
 
-def test_unexpected_error_is_reported_and_the_process_lives_on(tmp_path: Path) -> None:
+def test_unexpected_error_does_not_stop_the_process(tmp_path: Path) -> None:
     with running() as sidecar:
         sidecar.start(warehouse=str(tmp_path))
         sidecar.send(1, "list_tables", {})
@@ -107,7 +107,7 @@ def test_unexpected_error_is_reported_and_the_process_lives_on(tmp_path: Path) -
         assert sidecar.receive()["result"] == []
 
 
-def test_killed_process_comes_back_at_the_next_call(spark: SparkSession, lake: Catalog, namespace: str) -> None:
+def test_killed_process_is_restarted_by_the_next_call(spark: SparkSession, lake: Catalog, namespace: str) -> None:
     table = lake.create_table((namespace, "t"), SCHEMA, key=["id"])
     table.append(pa.table({"id": [1, 2, 3]}, schema=SCHEMA))
     frame = spark.table(f"lake.{namespace}.t").where("id > 1")
@@ -147,7 +147,7 @@ def test_missing_delete_file_fails_the_query_and_names_the_file(
     assert caught.value.getCondition() == "TABLEFORMAT_CORRUPT_FILE"
 
 
-def test_error_of_python_has_a_state_and_no_java_trace_in_its_message(spark: SparkSession, namespace: str) -> None:
+def test_python_error_has_sql_state_and_no_java_trace(spark: SparkSession, namespace: str) -> None:
     spark.sql(f"CREATE TABLE lake.{namespace}.t (a INT, PRIMARY KEY (a))")
     with pytest.raises(AnalysisException) as caught:
         spark.sql(f"ALTER TABLE lake.{namespace}.t ALTER COLUMN a DROP NOT NULL")
@@ -200,7 +200,7 @@ STATEMENTS = {
 
 
 @pytest.mark.parametrize("statement", STATEMENTS)
-def test_statement_that_was_interrupted_does_not_commit(
+def test_interrupted_statement_does_not_commit(
     spark: SparkSession, lake: Catalog, namespace: str, statement: str
 ) -> None:
     """MT-62: it did once it was its turn, seconds after the statement had ended."""
@@ -234,7 +234,7 @@ def test_statement_that_was_interrupted_does_not_commit(
     assert table.refresh().iceberg.metadata_location != before
 
 
-def test_stream_that_is_stopped_while_it_commits_has_not_failed(
+def test_stream_stopped_during_commit_is_not_failed(
     spark: SparkSession, lake: Catalog, namespace: str, tmp_path: Path
 ) -> None:
     """SS-11: it ended as one that failed. The next run commits the micro-batch, once."""

@@ -11,9 +11,7 @@ from stream_runs import Source
 from tableformat import Catalog
 
 
-def test_a_table_from_its_creation_to_a_stream_of_it(
-    spark: SparkSession, lake: Catalog, namespace: str, tmp_path: Path
-) -> None:
+def test_smoke_test_of_all_statement_kinds(spark: SparkSession, lake: Catalog, namespace: str, tmp_path: Path) -> None:
     """Every statement that has its own code path, and the rows that Python reads afterwards."""
     name = f"lake.{namespace}.t"
     spark.sql(

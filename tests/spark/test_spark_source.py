@@ -32,7 +32,7 @@ def snapshots(table: Table) -> list[int]:
     return found
 
 
-def test_settings_of_the_session_stand_in_for_options(spark: SparkSession, table: Table) -> None:
+def test_session_settings_replace_missing_options(spark: SparkSession, table: Table) -> None:
     """SP-56."""
     name, setting = f"lake.{table.name}", "spark.datasource.tableformat."
     spark.conf.set(f"{setting}snapshot-id", str(snapshots(table)[1]))
@@ -47,7 +47,7 @@ def test_settings_of_the_session_stand_in_for_options(spark: SparkSession, table
     assert spark.sql(f"SELECT summary['foo'] FROM {name}.snapshots ORDER BY committed_at DESC").head()[0] == "bar"
 
 
-def test_icebergs_settings_of_the_session_stand_in_for_options(spark: SparkSession, table: Table) -> None:
+def test_iceberg_session_settings_replace_missing_options(spark: SparkSession, table: Table) -> None:
     """SP-64: they were passed over without a word."""
     name, setting = f"lake.{table.name}", "spark.sql.iceberg."
     values = {
@@ -74,7 +74,7 @@ def test_icebergs_settings_of_the_session_stand_in_for_options(spark: SparkSessi
             spark.sql(f"INSERT INTO {name} SELECT max(id) + 1 FROM {name}")
 
 
-def test_the_sessions_own_catalog_is_not_replaced(spark: SparkSession) -> None:
+def test_session_catalog_cannot_be_replaced(spark: SparkSession) -> None:
     """SP-59: otherwise its tables would be hidden, and USING parquet would create tables of ours."""
     jvm = spark._jvm
     options = jvm.org.apache.spark.sql.util.CaseInsensitiveStringMap.empty()
@@ -82,7 +82,7 @@ def test_the_sessions_own_catalog_is_not_replaced(spark: SparkSession) -> None:
         jvm.tableformat.spark.LakeCatalog().initialize("spark_catalog", options)
 
 
-def test_a_catalog_has_options_of_icebergs(spark: SparkSession, table: Table) -> None:
+def test_iceberg_catalog_options(spark: SparkSession, table: Table) -> None:
     """SP-54: after USE, a name without a namespace belongs to the default namespace. SP-65: options with defaults for
     new tables and views, and options that name Java classes, used to be ignored."""
     namespace, prefix = table.name.split(".")[0], "spark.sql.catalog."
@@ -138,7 +138,7 @@ def test_a_catalog_has_options_of_icebergs(spark: SparkSession, table: Table) ->
         spark.sql("USE spark_catalog.default")
 
 
-def test_jobs_name_a_table_or_where_it_lies(spark: SparkSession, table: Table, tmp_path: Path) -> None:
+def test_load_by_table_name_or_location(spark: SparkSession, table: Table, tmp_path: Path) -> None:
     """SP-25."""
     name, place = f"lake.{table.name}", local_path(table.location)
     source = spark.read.format("tableformat")
@@ -174,7 +174,7 @@ def test_jobs_name_a_table_or_where_it_lies(spark: SparkSession, table: Table, t
 
 
 @pytest.mark.since_spark("4.0", "versionAsOf and timestampAsOf of readers")
-def test_sparks_own_options_of_states_are_heeded_by_load(spark: SparkSession, table: Table) -> None:
+def test_load_honours_time_travel_options_of_spark(spark: SparkSession, table: Table) -> None:
     """SP-25: they were passed over, and current rows were read."""
     name, first = f"lake.{table.name}", table.refresh().inspect.snapshots().to_pylist()[0]
     table.create_tag("first", first["snapshot_id"])
@@ -189,7 +189,7 @@ def test_sparks_own_options_of_states_are_heeded_by_load(spark: SparkSession, ta
         spark.read.format("tableformat").options(versionAsOf="first", timestampAsOf=moment).load(name)
 
 
-def test_what_was_appended_between_two_snapshots_is_read(spark: SparkSession, table: Table) -> None:
+def test_incremental_read_returns_rows_appended_between_snapshots(spark: SparkSession, table: Table) -> None:
     """SP-26: rows as they were appended, regardless of later changes; without the rows of the first snapshot."""
     name, ids = f"lake.{table.name}", snapshots(table)
     table.refresh().delete("id = 2 AND id > 0", mode="scan")
@@ -220,7 +220,7 @@ def test_what_was_appended_between_two_snapshots_is_read(spark: SparkSession, ta
             read(**options)
 
 
-def test_options_are_heeded_told_of_or_refused(spark: SparkSession, table: Table) -> None:
+def test_options_are_applied_or_rejected(spark: SparkSession, table: Table) -> None:
     """SP-27, SP-57."""
     name = f"lake.{table.name}"
     spark.sql(f"ALTER TABLE {name} SET TBLPROPERTIES ('read.split.target-size'='9', 'read.split.open-file-cost'='1')")
@@ -242,7 +242,7 @@ def test_options_are_heeded_told_of_or_refused(spark: SparkSession, table: Table
 
 
 @pytest.mark.since_spark("4.0", "a rule before Spark looks at the columns of a write")
-def test_columns_come_by_the_option_that_names_them(spark: SparkSession, table: Table) -> None:
+def test_merge_schema_option_adds_columns(spark: SparkSession, table: Table) -> None:
     """SP-82: Spark held the columns against the table's before the option was read."""
     name, before = f"lake.{table.name}", spark.table(f"lake.{table.name}").columns
     rows = spark.range(20, 21)
@@ -263,7 +263,7 @@ def test_columns_come_by_the_option_that_names_them(spark: SparkSession, table: 
 
 
 @pytest.mark.since_spark("4.0", "a rule before Spark looks at the columns of a write")
-def test_merged_columns_are_widened_and_never_made_narrower(spark: SparkSession, lake: Catalog, namespace: str) -> None:
+def test_merge_schema_widens_but_never_narrows_columns(spark: SparkSession, lake: Catalog, namespace: str) -> None:
     """SP-82: the same as in Iceberg; Spark 4.2 and newer would have narrowed them, which was rejected."""
     name = f"lake.{namespace}.t"
     spark.sql(f"CREATE TABLE {name} (id BIGINT, f DOUBLE, d DECIMAL(6,2), s STRUCT<a: INT>, i INT NOT NULL)")
@@ -282,7 +282,7 @@ def test_merged_columns_are_widened_and_never_made_narrower(spark: SparkSession,
 
 
 @pytest.mark.since_spark("4.0", "a rule before Spark looks at the columns of a write")
-def test_the_session_merges_where_the_tables_owner_accepts_any_columns(spark: SparkSession, table: Table) -> None:
+def test_session_setting_merges_schema_if_table_accepts_any_schema(spark: SparkSession, table: Table) -> None:
     """SP-82: Iceberg's setting and Iceberg's property, together."""
     name, rows = f"lake.{table.name}", spark.range(20, 21).selectExpr("id", "1 a")
     spark.conf.set("spark.sql.iceberg.merge-schema", "true")
@@ -302,7 +302,7 @@ def test_the_session_merges_where_the_tables_owner_accepts_any_columns(spark: Sp
 
 
 @pytest.mark.since_spark("4.2", "mergeSchema of insertInto is Spark's own")
-def test_columns_come_by_insert_into(spark: SparkSession, table: Table) -> None:
+def test_insert_into_with_merge_schema_adds_columns(spark: SparkSession, table: Table) -> None:
     """SP-82: not through SQL's WITH, which takes our options."""
     name = f"lake.{table.name}"
     spark.range(20, 21).selectExpr("id", "1 a").write.option("mergeSchema", "true").insertInto(name)
@@ -311,7 +311,7 @@ def test_columns_come_by_insert_into(spark: SparkSession, table: Table) -> None:
         spark.sql(f"INSERT INTO {name} WITH ('mergeSchema' = 'true') (id) VALUES (1)")
 
 
-def test_rows_of_a_stream_are_the_tables_by_name(
+def test_stream_rows_are_matched_to_columns_by_name(
     spark: SparkSession, lake: Catalog, namespace: str, tmp_path: Path
 ) -> None:
     """SP-58: Spark passes on the rows of a stream unchanged. They used to be written by position, regardless of their

@@ -53,7 +53,7 @@ def test_branches_and_tags(spark: SparkSession, table: Table) -> None:
     refused(spark, f"ALTER TABLE {name}x CREATE BRANCH b", AnalysisException, "TABLE_OR_VIEW_NOT_FOUND")
 
 
-def test_errors_in_statements_of_ours_say_what_was_expected(spark: SparkSession, table: Table) -> None:
+def test_syntax_errors_name_the_expected_token(spark: SparkSession, table: Table) -> None:
     """SQ-2."""
     name = f"lake.{table.name}"
     for clause, where, expected in (
@@ -72,9 +72,7 @@ def test_errors_in_statements_of_ours_say_what_was_expected(spark: SparkSession,
     assert table.refresh().metadata.refs.keys() == {"main"}
 
 
-def test_other_statements_and_other_catalogs_are_for_the_next_parser(
-    spark: SparkSession, table: Table, namespace: str
-) -> None:
+def test_other_statements_are_passed_to_the_next_parser(spark: SparkSession, table: Table, namespace: str) -> None:
     """SQ-1: names in the current catalog are ours as well."""
     assert SQL_EXTENSION_CLASS in (spark.conf.get("spark.sql.extensions") or "")
     refused(spark, "ALTER TABLE spark_catalog.default.t CREATE BRANCH b", ParseException, r"near 'CREATE'\.")
@@ -237,7 +235,7 @@ def test_explain_of_deletes(spark: SparkSession, lake: Catalog, namespace: str) 
     assert "deletion vectors: " in told(spark, f"DELETE FROM {name} WHERE id % 2 = 1")
 
 
-def test_a_session_has_rows_found(spark: SparkSession, lake: Catalog, namespace: str) -> None:
+def test_session_setting_counts_deleted_rows(spark: SparkSession, lake: Catalog, namespace: str) -> None:
     """SP-114, CP-87: the rows are counted, and the next statement is blind again."""
     name, setting = f"lake.{namespace}.t", "spark.sql.catalog.lake.delete-mode"
     table = lake.create_table((namespace, "t"), pa.schema([("id", pa.int64()), ("w", pa.int64())]), key=["id", "w"])
@@ -265,7 +263,7 @@ def test_a_session_has_rows_found(spark: SparkSession, lake: Catalog, namespace:
     assert table.scan().to_arrow()["id"].to_pylist() == [3]
 
 
-def test_a_partition_of_nan_is_one_and_is_dropped(spark: SparkSession, lake: Catalog, namespace: str) -> None:
+def test_nan_partition_is_listed_once_and_dropped(spark: SparkSession, lake: Catalog, namespace: str) -> None:
     """SQ-8, DA-3: 0.0 and -0.0 are two."""
     name = f"lake.{namespace}.t"
     spark.sql(f"CREATE TABLE {name} (id BIGINT, x DOUBLE) PARTITIONED BY (x)")
@@ -320,9 +318,7 @@ def test_partitions_are_listed_and_dropped(spark: SparkSession, lake: Catalog, n
     )
 
 
-def test_tables_and_functions_are_described_without_internals(
-    spark: SparkSession, lake: Catalog, namespace: str
-) -> None:
+def test_describe_and_show_create_hide_internals(spark: SparkSession, lake: Catalog, namespace: str) -> None:
     """SQ-9: and the statement makes the same table."""
     name = f"lake.{namespace}.t"
     spark.sql(
@@ -403,7 +399,7 @@ def test_range_partitions(spark: SparkSession, lake: Catalog, namespace: str) ->
     refused(spark, f"SHOW RANGE PARTITIONS lake.{namespace}.none", AnalysisException, "no range partitions|range")
 
 
-def test_table_like_another(spark: SparkSession, lake: Catalog, namespace: str) -> None:
+def test_create_table_like(spark: SparkSession, lake: Catalog, namespace: str) -> None:
     """SQ-11."""
     name = f"lake.{namespace}.t"
     spark.sql(

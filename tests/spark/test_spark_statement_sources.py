@@ -97,7 +97,7 @@ def frame(
 
 
 @MERGE_INTO
-def test_merge_into_by_a_frame_that_reads_the_target(
+def test_merge_into_with_dataframe_that_reads_the_target(
     table: Table, frame: DataFrame, source: Callable[..., DataFrame]
 ) -> None:
     """ST-9."""
@@ -129,7 +129,7 @@ def without(found: dict[int, str]) -> dict[int, str]:
     ],
     ids=lambda value: value if isinstance(value, str) else "",
 )
-def test_a_statement_by_a_view_that_joins_the_target(
+def test_statements_with_view_that_joins_the_target(
     spark: SparkSession, table: Table, other: Table, statement: str, wanted: Callable[[dict[int, str]], dict[int, str]]
 ) -> None:
     """ST-9."""
@@ -140,7 +140,7 @@ def test_a_statement_by_a_view_that_joins_the_target(
         assert rows(table) == wanted(found), source.__name__
 
 
-def test_writers_of_frames_that_read_the_target(
+def test_writers_with_dataframe_that_reads_the_target(
     table: Table, frame: DataFrame, source: Callable[..., DataFrame]
 ) -> None:
     """ST-9."""
@@ -151,9 +151,7 @@ def test_writers_of_frames_that_read_the_target(
     assert rows(table) == {**TARGET, **{n + 100: v for n, v in found.items()}, **found}
 
 
-def test_micro_batches_that_are_joined_with_the_table_they_are_merged_into(
-    spark: SparkSession, table: Table, tmp_path: Path
-) -> None:
+def test_foreach_batch_merge_joined_with_its_target(spark: SparkSession, table: Table, tmp_path: Path) -> None:
     """ST-9: the usual `foreachBatch`."""
     name = f"lake.{table.name}"
 
@@ -175,7 +173,7 @@ def test_micro_batches_that_are_joined_with_the_table_they_are_merged_into(
 
 
 @READS_ARE_KNOWN
-def test_frame_that_missed_rows_of_the_target_is_a_conflict(spark: SparkSession, table: Table, other: Table) -> None:
+def test_dataframe_that_missed_target_rows_conflicts(spark: SparkSession, table: Table, other: Table) -> None:
     """ST-2, ST-9: what the data frame reads of the target, the statement has read."""
     name = f"lake.{table.name}"
     while_running(spark, table, append(1))
@@ -200,7 +198,7 @@ def past(spark: SparkSession, table: Table, snapshot_id: int) -> dict[str, DataF
 @pytest.mark.parametrize(
     "how", ["version", pytest.param("option", marks=pytest.mark.since_spark("4.0", "versionAsOf")), "join", "files"]
 )
-def test_frame_of_an_earlier_snapshot_is_written_as_of_that_snapshot(
+def test_dataframe_of_earlier_snapshot_is_written_unchanged(
     spark: SparkSession, lake: Catalog, namespace: str, table: Table, how: str
 ) -> None:
     """ST-9: from 4.2 on, Spark looked up the table again by name, and wrote the current rows."""
@@ -216,7 +214,7 @@ def test_frame_of_an_earlier_snapshot_is_written_as_of_that_snapshot(
 
 
 @MERGE_INTO
-def test_rows_of_an_earlier_snapshot_of_the_target_are_merged_into_it(spark: SparkSession, table: Table) -> None:
+def test_merge_from_earlier_snapshot_of_the_target(spark: SparkSession, table: Table) -> None:
     """ST-9: deleted rows are brought back."""
     before, name = table.snapshot_id, f"lake.{table.name}"
     table.delete("id < 4")

@@ -15,7 +15,7 @@ SECONDS = 6
 
 
 @pytest.mark.since_spark("4.0", "rows with other columns than the table's")
-def test_two_stopped_streams_leave_the_lines_of_the_newest_messages(
+def test_restarted_streams_keep_the_newest_messages(
     spark: SparkSession, lake: Catalog, namespace: str, tmp_path: Path
 ) -> None:
     """CP-14, CP-66, CF-6, CF-11: with concurrent jobs and a consumer; `make soak-story` kills drivers for minutes."""

@@ -56,7 +56,7 @@ query.awaitTermination()
 
 
 @pytest.mark.long
-def test_each_row_arrives_once(
+def test_killed_stream_driver_delivers_each_row_once(
     spark: SparkSession, lake: Catalog, namespace: str, warehouse: Path, tmp_path: Path
 ) -> None:
     """CP-14: the epoch that the dead driver committed, and did not write down, is not committed again."""

@@ -47,7 +47,7 @@ def ids(batches: list[list[tuple[Any, ...]]]) -> list[list[int]]:
     return [[row[0] for row in batch] for batch in batches]
 
 
-def test_begins_with_the_table_as_it_is_and_goes_on_with_appends(table: Table, source: Source) -> None:
+def test_stream_starts_with_existing_rows_then_appends(table: Table, source: Source) -> None:
     """SS-1: deletes of every kind are applied to what the table has when the stream begins."""
     add(table, 1, 2, 3, 4, 5)
     add(table, 6, 7)
@@ -62,7 +62,7 @@ def test_begins_with_the_table_as_it_is_and_goes_on_with_appends(table: Table, s
     assert source.batches() == []
 
 
-def test_table_that_a_stream_begins_with_comes_oldest_rows_first(
+def test_initial_table_is_streamed_oldest_rows_first(
     spark: SparkSession, lake: Catalog, table: Table, namespace: str, tmp_path: Path
 ) -> None:
     """SS-4: newer messages replaced older ones in the order of the source, and the older ones used to arrive last."""
@@ -84,7 +84,7 @@ def test_table_that_a_stream_begins_with_comes_oldest_rows_first(
     ]
 
 
-def test_begins_after_a_snapshot(table: Table, source: Source) -> None:
+def test_stream_starts_after_a_snapshot(table: Table, source: Source) -> None:
     first = add(table, 1)
     add(table, 2)
     add(table, 3)
@@ -94,7 +94,7 @@ def test_begins_after_a_snapshot(table: Table, source: Source) -> None:
     assert ids(source.batches()) == [[4]]
 
 
-def test_begins_at_a_time(table: Table, source: Source) -> None:
+def test_stream_starts_at_a_timestamp(table: Table, source: Source) -> None:
     add(table, 1)
     second = add(table, 2)
     add(table, 3)
@@ -104,14 +104,14 @@ def test_begins_at_a_time(table: Table, source: Source) -> None:
     assert ids(source.batches()) == [[2, 3]]
 
 
-def test_snapshot_that_is_not_there(table: Table, source: Source) -> None:
+def test_unknown_start_snapshot_raises_error(table: Table, source: Source) -> None:
     add(table, 1)
     source.options["snapshot-id"] = "77"
     with pytest.raises(Exception, match="snapshot-id 77 is not a retained snapshot of the branch"):
         source.batches()
 
 
-def test_branch(spark: SparkSession, table: Table, source: Source, tmp_path: Path) -> None:
+def test_stream_of_a_branch(spark: SparkSession, table: Table, source: Source, tmp_path: Path) -> None:
     add(table, 1)
     table.create_branch("side")
     add(table, 2)
@@ -129,7 +129,7 @@ def test_branch(spark: SparkSession, table: Table, source: Source, tmp_path: Pat
     assert ids(by_name.batches()) == [[4]]
 
 
-def test_files_in_a_micro_batch(table: Table, source: Source) -> None:
+def test_max_files_per_micro_batch(table: Table, source: Source) -> None:
     """SS-5: a snapshot is split, and snapshots are put together; the files of the beginning table count too."""
     add_files(table, [1, 2, 3], [4], [5])
     source.options["streaming-max-files-per-micro-batch"] = "2"
@@ -140,7 +140,7 @@ def test_files_in_a_micro_batch(table: Table, source: Source) -> None:
     assert ids(source.batches()) == [[6, 7], [8, 9], [10]]
 
 
-def test_rows_in_a_micro_batch(table: Table, source: Source) -> None:
+def test_max_rows_per_micro_batch(table: Table, source: Source) -> None:
     """SS-5: a file is never split: a file with more rows makes its own micro-batch."""
     add_files(table, [1, 2], [3], [4, 5, 6, 7, 8], [9])
     source.options["streaming-max-rows-per-micro-batch"] = "3"
@@ -151,7 +151,7 @@ def test_rows_in_a_micro_batch(table: Table, source: Source) -> None:
     assert ids(source.batches()) == [[10, 11, 12], [13]]
 
 
-def test_available_now_ends_with_what_was_there_at_its_start(spark: SparkSession, table: Table, tmp_path: Path) -> None:
+def test_available_now_stops_at_rows_present_at_its_start(spark: SparkSession, table: Table, tmp_path: Path) -> None:
     add_files(table, [1], [2])
     found: list[list[int]] = []
 
@@ -172,7 +172,7 @@ def test_available_now_ends_with_what_was_there_at_its_start(spark: SparkSession
     assert found == [[1], [2], [101], [102]]
 
 
-def test_batch_is_the_same_when_it_is_run_again_after_compaction(table: Table, source: Source) -> None:
+def test_repeated_batch_is_equal_after_compaction(table: Table, source: Source) -> None:
     """SS-4."""
     add_files(table, *([number] for number in range(5)))
     source.options["streaming-max-files-per-micro-batch"] = "2"
@@ -185,7 +185,7 @@ def test_batch_is_the_same_when_it_is_run_again_after_compaction(table: Table, s
     assert ids(source.batches()) == [[7], [8]]
 
 
-def test_compaction_and_other_rewrites_are_passed_over(table: Table, source: Source) -> None:
+def test_compaction_and_rewrites_are_skipped(table: Table, source: Source) -> None:
     """SS-3, CF-4."""
     add(table, 1, 2, 3)
     assert ids(source.batches()) == [[1, 2, 3]]
@@ -197,7 +197,7 @@ def test_compaction_and_other_rewrites_are_passed_over(table: Table, source: Sou
     assert ids(source.batches()) == [[10, 11, 12, 13, 14, 20]]
 
 
-def test_expired_snapshots_that_were_read(table: Table, source: Source) -> None:
+def test_expired_snapshots_already_read_are_ignored(table: Table, source: Source) -> None:
     """Even the last snapshot that was read may be gone, if the snapshots after it exist."""
     first, second = add(table, 1), add(table, 2)
     assert ids(source.batches()) == [[1, 2]]
@@ -206,7 +206,7 @@ def test_expired_snapshots_that_were_read(table: Table, source: Source) -> None:
     assert ids(source.batches()) == [[3]]
 
 
-def test_expired_snapshots_that_were_not_read(table: Table, source: Source) -> None:
+def test_expired_unread_snapshots_raise_error(table: Table, source: Source) -> None:
     """SS-6."""
     add(table, 1)
     source.batches()
@@ -219,7 +219,7 @@ def test_expired_snapshots_that_were_not_read(table: Table, source: Source) -> N
         source.batches()
 
 
-def test_snapshot_that_expires_half_read(table: Table, spark: SparkSession, tmp_path: Path) -> None:
+def test_partially_read_snapshot_that_expires_raises_error(table: Table, spark: SparkSession, tmp_path: Path) -> None:
     first = add_files(table, [1], [2])
     source = Source(spark, f"lake.{table.name}", tmp_path / "c", streaming_max_files_per_micro_batch=1)
     source._columns = lambda rows: rows.where(expr("assert_true(id < 2) IS NULL"))
@@ -231,7 +231,7 @@ def test_snapshot_that_expires_half_read(table: Table, spark: SparkSession, tmp_
         source.batches()
 
 
-def test_snapshot_that_was_rolled_back(table: Table, source: Source) -> None:
+def test_rolled_back_snapshot_raises_error(table: Table, source: Source) -> None:
     """SS-6."""
     first = add(table, 1)
     second = add(table, 2)
@@ -242,7 +242,7 @@ def test_snapshot_that_was_rolled_back(table: Table, source: Source) -> None:
         source.batches()
 
 
-def test_deletes_stop_the_stream_after_what_precedes_them(table: Table, source: Source) -> None:
+def test_deletes_stop_the_stream_after_earlier_rows(table: Table, source: Source) -> None:
     """SS-3."""
     add(table, 1, 2)
     source.batches()
@@ -272,7 +272,7 @@ def test_replacements_stop_the_stream(table: Table, source: Source) -> None:
     assert ids(source.batches()) == [[3]]
 
 
-def test_new_columns_come_with_the_next_run(spark: SparkSession, table: Table, tmp_path: Path) -> None:
+def test_new_columns_are_read_after_restart(spark: SparkSession, table: Table, tmp_path: Path) -> None:
     """SS-7: rows are never read without columns that they have."""
     name, checkpoint = f"lake.{table.name}", str(tmp_path / "checkpoint")
     add(table, 1)
@@ -318,7 +318,9 @@ def test_new_columns_come_with_the_next_run(spark: SparkSession, table: Table, t
         ({"branch": "nowhere"}, "no branch 'nowhere'"),
     ],
 )
-def test_options_that_cannot_be(table: Table, source: Source, options: dict[str, str], message: str) -> None:
+def test_invalid_stream_options_are_rejected(
+    table: Table, source: Source, options: dict[str, str], message: str
+) -> None:
     """SS-1."""
     add(table, 1)
     source.options |= options
@@ -326,7 +328,7 @@ def test_options_that_cannot_be(table: Table, source: Source, options: dict[str,
         source.batches()
 
 
-def test_checkpoint_of_another_version_of_the_library() -> None:
+def test_unknown_checkpoint_version_is_rejected() -> None:
     with pytest.raises(UnsupportedFeatureError, match=r"offsets of version 2, but this version .* reads version 1"):
         StreamOffset.from_json({"version": 2, "snapshot": 7})
 
@@ -354,7 +356,7 @@ def test_metadata_columns_and_aggregates(spark: SparkSession, table: Table, tmp_
     assert sorted(tuple(row) for row in spark.table("counted").collect()) == [(0, 2), (1, 1)]
 
 
-def test_from_table_to_table_exactly_once(
+def test_table_to_table_stream_is_exactly_once(
     spark: SparkSession, lake: Catalog, table: Table, namespace: str, tmp_path: Path
 ) -> None:
     """Through a task that fails, a driver that dies after the sink's commit, and a compaction in between."""

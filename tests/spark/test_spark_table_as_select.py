@@ -35,7 +35,7 @@ def old(spark: SparkSession, lake: Catalog, namespace: str) -> Table:
     return lake.load_table((namespace, "t"))
 
 
-def test_table_comes_with_its_rows(spark: SparkSession, lake: Catalog, namespace: str) -> None:
+def test_create_table_as_select_commits_table_with_rows(spark: SparkSession, lake: Catalog, namespace: str) -> None:
     spark.sql(f"""
         CREATE TABLE lake.{namespace}.t PARTITIONED BY (bucket(2, id)) TBLPROPERTIES ('owner-team'='x')
         AS SELECT id, id * 2 w FROM range(10)
@@ -56,7 +56,7 @@ def test_failed_query_leaves_no_table_and_no_file(spark: SparkSession, lake: Cat
     assert spark.sql(f"SHOW TABLES IN lake.{namespace}").collect() == []
 
 
-def test_existing_table_is_refused(spark: SparkSession, old: Table) -> None:
+def test_create_table_as_select_rejects_existing_table(spark: SparkSession, old: Table) -> None:
     with pytest.raises(AnalysisException, match="TABLE_OR_VIEW_ALREADY_EXISTS"):
         spark.sql(f"CREATE TABLE lake.{old.name} AS SELECT 1 id")
     spark.sql(f"CREATE TABLE IF NOT EXISTS lake.{old.name} AS SELECT 1 id")
@@ -82,7 +82,7 @@ def test_replace_changes_rows_schema_and_partitions_in_one_commit(spark: SparkSe
     spark.sql(f"INSERT INTO lake.{old.name} VALUES ('k9', 1)")
 
 
-def test_failed_replace_leaves_the_table_as_it_was(spark: SparkSession, old: Table) -> None:
+def test_failed_replace_does_not_change_the_table(spark: SparkSession, old: Table) -> None:
     before, snapshot_id = files(old.location), old.snapshot_id
     with pytest.raises(Exception, match="no such row"):
         spark.sql(
@@ -97,7 +97,7 @@ def test_failed_replace_leaves_the_table_as_it_was(spark: SparkSession, old: Tab
     assert files(old.location) == before
 
 
-def test_a_replacement_keeps_the_ids_of_what_is_the_same(spark: SparkSession, old: Table) -> None:
+def test_replace_keeps_ids_of_unchanged_columns_and_specs(spark: SparkSession, old: Table) -> None:
     """SP-53: columns of the same name and type, fields of the same transform, and whole specs and schemas."""
     first, second, name = old.snapshot_id, None, f"lake.{old.name}"
     spec = old.metadata.spec()
@@ -120,7 +120,7 @@ def test_a_replacement_keeps_the_ids_of_what_is_the_same(spark: SparkSession, ol
     assert rows(spark, old) == [("z", 7)]
 
 
-def test_replace_that_another_commit_overtakes_is_a_conflict(spark: SparkSession, old: Table) -> None:
+def test_replace_conflicts_with_concurrent_commit(spark: SparkSession, old: Table) -> None:
     from collections.abc import Iterator
     from urllib.parse import unquote
 

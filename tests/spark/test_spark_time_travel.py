@@ -31,7 +31,7 @@ def ids(spark: SparkSession, query: str) -> list[int]:
     return sorted(row.id for row in spark.sql(query).collect())
 
 
-def test_versions(spark: SparkSession, table: Table) -> None:
+def test_version_as_of(spark: SparkSession, table: Table) -> None:
     name = f"lake.{table.name}"
     first, second, third = table.inspect.snapshots()["snapshot_id"].to_pylist()
     assert ids(spark, f"SELECT id FROM {name}") == [1, 3, 4]
@@ -44,7 +44,7 @@ def test_versions(spark: SparkSession, table: Table) -> None:
     assert ids(spark, joined) == [2]
 
 
-def test_moments(spark: SparkSession, table: Table) -> None:
+def test_timestamp_as_of(spark: SparkSession, table: Table) -> None:
     name = f"lake.{table.name}"
     first = table.inspect.snapshots()["committed_at"].to_pylist()[0]
     assert ids(spark, f"SELECT id FROM {name} TIMESTAMP AS OF '{first:%Y-%m-%d %H:%M:%S.%f}'") == [1, 2, 3]
@@ -55,13 +55,13 @@ def test_moments(spark: SparkSession, table: Table) -> None:
 
 
 @pytest.mark.parametrize("version", ["'frist'", "17"])
-def test_version_that_is_not_there(spark: SparkSession, table: Table, version: str) -> None:
+def test_unknown_version_raises_error(spark: SparkSession, table: Table, version: str) -> None:
     with pytest.raises(AnalysisException) as caught:
         spark.sql(f"SELECT * FROM lake.{table.name} VERSION AS OF {version}")
     assert caught.value.getCondition() == "TABLEFORMAT_SNAPSHOT_NOT_FOUND"
 
 
-def test_old_snapshot_is_read_in_its_own_schema(spark: SparkSession, table: Table) -> None:
+def test_old_snapshot_is_read_with_its_schema(spark: SparkSession, table: Table) -> None:
     spark.sql(f"ALTER TABLE lake.{table.name} RENAME COLUMN v TO w")
     assert spark.sql(f"SELECT * FROM lake.{table.name} VERSION AS OF 'first'").columns == ["id", "day", "v"]
     assert spark.sql(f"SELECT * FROM lake.{table.name}").columns == ["id", "day", "w"]
@@ -80,7 +80,7 @@ def test_metadata_columns(spark: SparkSession, table: Table) -> None:
     assert {row._file for row in found} == {file["file_path"] for file in files}
 
 
-def test_deleted_rows_are_shown_with_their_mark(spark: SparkSession, table: Table) -> None:
+def test_deleted_rows_are_visible_with_deleted_column(spark: SparkSession, table: Table) -> None:
     table.delete_prefix({"id": 3})
     found = spark.sql(f"SELECT id, _deleted FROM lake.{table.name} ORDER BY id").collect()
     assert [tuple(row) for row in found] == [(1, False), (2, True), (3, True), (4, False)]
@@ -92,7 +92,7 @@ def test_deleted_rows_are_shown_with_their_mark(spark: SparkSession, table: Tabl
     "name",
     ["snapshots", "history", "files", "data_files", "delete_files", "manifests", "partitions", "refs", "entries"],
 )
-def test_metadata_tables_have_the_rows_of_python(spark: SparkSession, table: Table, name: str) -> None:
+def test_metadata_tables_agree_with_python(spark: SparkSession, table: Table, name: str) -> None:
     found = spark.sql(f"SELECT * FROM lake.{table.name}.{name}")
     expected = getattr(table.refresh().inspect, name)()
     ours = [column for column in ("kind", "sequence_number", "min_sequence_number") if column in expected.column_names]
@@ -106,7 +106,7 @@ def test_metadata_tables_have_the_rows_of_python(spark: SparkSession, table: Tab
         assert [row[column] for row in rows] == expected[column].to_pylist()
 
 
-def test_self_join_sees_one_snapshot_while_another_writes(spark: SparkSession, table: Table) -> None:
+def test_self_join_reads_one_snapshot_during_concurrent_write(spark: SparkSession, table: Table) -> None:
     frame = spark.table(f"lake.{table.name}")
     before = frame.count()
     both = frame.alias("a").join(frame.alias("b"), "id")

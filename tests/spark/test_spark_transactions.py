@@ -116,7 +116,7 @@ def test_self_join_sees_one_snapshot(spark: SparkSession, table: Table) -> None:
 
 
 @pytest.mark.since_spark("4.0", "table functions that are analysed")
-def test_tables_are_looked_up_once_by_a_statement(spark: SparkSession, table: Table) -> None:
+def test_statement_looks_up_each_table_once(spark: SparkSession, table: Table) -> None:
     while_analyzed(spark, table, append(4))
     found = spark.sql(f"""
         SELECT (SELECT count(*) FROM lake.{table.name}) a, (SELECT count(id) FROM lake.{table.name} WHERE id > 0) b
@@ -127,14 +127,14 @@ def test_tables_are_looked_up_once_by_a_statement(spark: SparkSession, table: Ta
 
 
 @pytest.mark.since_spark("4.1", "a data frame looks its table up anew")
-def test_data_frames_made_at_different_times_are_joined_at_one_snapshot(spark: SparkSession, table: Table) -> None:
+def test_dataframes_of_different_times_are_joined_at_one_snapshot(spark: SparkSession, table: Table) -> None:
     before = spark.table(f"lake.{table.name}")
     append(4)(table)
     after = spark.table(f"lake.{table.name}")
     assert before.join(after.withColumnRenamed("v", "w"), "id", "full").where("v IS NULL OR w IS NULL").collect() == []
 
 
-def test_table_changed_by_this_process_stays_for_those_who_pinned_it(lake: Catalog, table: Table) -> None:
+def test_commit_does_not_move_pinned_handles(lake: Catalog, table: Table) -> None:
     """ST-1: a commit moves the handle that it is made with, and no other."""
     session, identifier = Session(lake, {}), tuple(table.iceberg.name())
     loaded = session.load(identifier)
@@ -157,7 +157,7 @@ def test_merge_reads_one_snapshot_of_its_source(spark: SparkSession, table: Tabl
 
 
 @READS_ARE_KNOWN
-def test_insert_that_missed_rows_of_its_table_is_a_conflict(spark: SparkSession, table: Table) -> None:
+def test_insert_that_missed_rows_of_its_table_conflicts(spark: SparkSession, table: Table) -> None:
     """ST-2, CP-5: it read the table, so it is a read and a write, and nothing is written."""
     while_running(spark, table, append(4))
     before = files(table)
@@ -171,7 +171,7 @@ def test_insert_that_missed_rows_of_its_table_is_a_conflict(spark: SparkSession,
 
 
 @READS_ARE_KNOWN
-def test_insert_is_told_of_every_scan_of_its_table(spark: SparkSession, table: Table) -> None:
+def test_insert_conflict_check_covers_every_scan_of_its_table(spark: SparkSession, table: Table) -> None:
     """CP-5: by its bounds, the new row matters to neither scan; then it matters to the second."""
     statement = f"""
         INSERT INTO lake.{table.name} SELECT id + 10, v FROM lake.{table.name} WHERE meanwhile(id) = id AND id < 3
@@ -186,7 +186,7 @@ def test_insert_is_told_of_every_scan_of_its_table(spark: SparkSession, table: T
     assert ids(table) == [1, 2, 3, 11, 12, 50, 60]
 
 
-def test_insert_that_reads_an_old_snapshot_conflicts_with_nobody(spark: SparkSession, table: Table) -> None:
+def test_insert_from_old_snapshot_does_not_conflict(spark: SparkSession, table: Table) -> None:
     while_running(spark, table, append(4))
     spark.sql(f"""
         INSERT INTO lake.{table.name}
@@ -195,7 +195,7 @@ def test_insert_that_reads_an_old_snapshot_conflicts_with_nobody(spark: SparkSes
     assert ids(table) == [1, 2, 3, 4, 11, 12, 13]
 
 
-def test_merge_whose_source_missed_rows_of_the_target_is_a_conflict(spark: SparkSession, table: Table) -> None:
+def test_merge_source_that_missed_target_rows_conflicts(spark: SparkSession, table: Table) -> None:
     """ST-2, CP-5: the row matters to the source's scan and not to the target's."""
     while_running(spark, table, append(50))
     statement = f"""
@@ -211,7 +211,7 @@ def test_merge_whose_source_missed_rows_of_the_target_is_a_conflict(spark: Spark
     assert ids(table) == [-48, -47, 1, 2, 3, 50]
 
 
-def test_update_whose_subquery_missed_rows_of_the_table_is_a_conflict(spark: SparkSession, table: Table) -> None:
+def test_update_subquery_that_missed_table_rows_conflicts(spark: SparkSession, table: Table) -> None:
     while_running(spark, table, append(50))
     with pytest.raises(AnalysisException, match="was added"):
         spark.sql(f"""
@@ -242,7 +242,7 @@ def test_update_whose_subquery_missed_rows_of_the_table_is_a_conflict(spark: Spa
     ids=lambda statement: statement.split()[0],
 )
 @pytest.mark.parametrize("mode", [pytest.param("scan", marks=pytest.mark.long), "range"])
-def test_statement_under_which_the_table_is_rolled_back_is_a_conflict(
+def test_concurrent_rollback_conflicts_with_statement(
     spark: SparkSession, table: Table, statement: str, mode: str
 ) -> None:
     """CP-22: a row is alive again that the statement has not seen."""
@@ -256,7 +256,7 @@ def test_statement_under_which_the_table_is_rolled_back_is_a_conflict(
 
 
 @READS_ARE_KNOWN
-def test_overwrite_that_missed_rows_of_its_table_is_a_conflict(spark: SparkSession, table: Table) -> None:
+def test_overwrite_that_missed_rows_of_its_table_conflicts(spark: SparkSession, table: Table) -> None:
     while_running(spark, table, append(50))
     with pytest.raises(AnalysisException, match="was added"):
         spark.sql(f"""
@@ -267,7 +267,7 @@ def test_overwrite_that_missed_rows_of_its_table_is_a_conflict(spark: SparkSessi
 
 
 @READS_ARE_KNOWN
-def test_table_replaced_from_itself_is_the_one_that_was_read(spark: SparkSession, table: Table) -> None:
+def test_replace_from_itself_conflicts_with_concurrent_commit(spark: SparkSession, table: Table) -> None:
     """ST-3: the concurrent commit happened after the table was looked up and before the replacement began."""
     statement = f"REPLACE TABLE lake.{table.name} AS SELECT id + 10 id, v FROM lake.{table.name}, one_row()"
     while_analyzed(spark, table, append(4))
@@ -279,7 +279,7 @@ def test_table_replaced_from_itself_is_the_one_that_was_read(spark: SparkSession
     assert ids(table) == [11, 12, 13, 14]
 
 
-def test_cached_rows_of_another_snapshot_are_not_what_a_statement_reads(
+def test_statement_does_not_read_cached_rows_of_another_snapshot(
     spark: SparkSession, table: Table, other: Table
 ) -> None:
     cached = spark.table(f"lake.{other.name}").cache()
@@ -293,7 +293,7 @@ def test_cached_rows_of_another_snapshot_are_not_what_a_statement_reads(
         cached.unpersist()
 
 
-def test_stream_into_a_table_that_it_is_joined_with(spark: SparkSession, table: Table, tmp_path: Path) -> None:
+def test_stream_joined_with_its_target_table(spark: SparkSession, table: Table, tmp_path: Path) -> None:
     """Each epoch is a separate statement."""
     source = tmp_path / "source"
     checkpoint = str(tmp_path / "checkpoint")
@@ -321,7 +321,7 @@ def test_stream_into_a_table_that_it_is_joined_with(spark: SparkSession, table: 
         ("DROP COLUMN l.element.x", "ADD COLUMN l.element.x INT"),
     ],
 )
-def test_frame_whose_columns_are_others_by_now_is_refused(
+def test_dataframe_with_changed_columns_is_rejected(
     spark: SparkSession, namespace: str, changes: tuple[str, ...]
 ) -> None:
     """ST-8: it was run by name, and gave the values of other columns, and nulls."""

@@ -108,7 +108,7 @@ def repeating_conflicts(run: Callable[[], object]) -> int:
     raise AssertionError("a statement never came through")
 
 
-def test_nothing_is_lost_of_appends_and_replaced_prefixes(
+def test_concurrent_appends_and_prefix_replacements_are_all_kept(
     spark: SparkSession, other: OtherSession, table: Table, lake: Catalog
 ) -> None:
     """Blind writes have no conflicts, regardless of other writers."""
@@ -140,7 +140,7 @@ def test_nothing_is_lost_of_appends_and_replaced_prefixes(
     assert [tuple(row) for row in other.sql(f"SELECT count(*), max(v) FROM {name}")] == [(3 * ROUNDS + 2, last)]
 
 
-def test_no_update_is_lost(spark: SparkSession, other: OtherSession, table: Table) -> None:
+def test_concurrent_updates_are_all_applied(spark: SparkSession, other: OtherSession, table: Table) -> None:
     """Every MERGE reads and writes the same row: each one counts once, or fails with a conflict."""
     table.append(pa.table({"p": ["counter"], "n": [0], "v": [0]}, schema=SCHEMA))
     statement = f"""

@@ -60,7 +60,7 @@ def has_times(spark: SparkSession) -> bool:
     return tuple(map(int, spark.version.split(".")[:2])) >= (4, 1)
 
 
-def test_values_come_back(spark: SparkSession, lake: Catalog, namespace: str) -> None:
+def test_values_of_all_types_are_read(spark: SparkSession, lake: Catalog, namespace: str) -> None:
     """Also past deleted rows, which a selection of the batch leaves out."""
     cases = {name: case for name, case in _CASES.items() if name != "time" or has_times(spark)}
     columns = {"id": pa.array([1, 2, 3, 4], pa.int64())}
@@ -79,13 +79,13 @@ def test_values_come_back(spark: SparkSession, lake: Catalog, namespace: str) ->
 
 
 @pytest.mark.before_spark("4.1", "columns of times are refused")
-def test_times_that_spark_lacks_are_refused(spark: SparkSession, lake: Catalog, namespace: str) -> None:
+def test_time_columns_are_rejected_without_spark_support(spark: SparkSession, lake: Catalog, namespace: str) -> None:
     lake.create_table((namespace, "t"), pa.schema([("v", pa.time64("us"))]))
     with pytest.raises(AnalysisException, match=r"'v' has the type time, which needs Spark 4\.1"):
         spark.table(f"lake.{namespace}.t")
 
 
-def test_days_that_the_julian_calendar_skipped_are_found(spark: SparkSession, lake: Catalog, namespace: str) -> None:
+def test_dates_skipped_by_the_julian_calendar_are_found(spark: SparkSession, lake: Catalog, namespace: str) -> None:
     """SP-49: 10 October 1582 used to be compared with row groups as the 20th, which is in none of them."""
     schema = pa.schema([("id", pa.int64()), ("day", pa.date32()), ("ts", pa.timestamp("us", "UTC"))])
     table = lake.create_table((namespace, "t"), schema)
@@ -105,9 +105,7 @@ def test_days_that_the_julian_calendar_skipped_are_found(spark: SparkSession, la
     assert [row.id for row in spark.table(f"lake.{table.name}").collect()] == [1]
 
 
-def test_tables_are_read_whatever_the_session_says_of_its_reader(
-    spark: SparkSession, lake: Catalog, namespace: str
-) -> None:
+def test_tables_are_read_with_vectorized_reader_disabled(spark: SparkSession, lake: Catalog, namespace: str) -> None:
     """SP-66: `enableVectorizedReader` = `false` ended every read with "No value present"."""
     schema = pa.schema(
         [("id", pa.int32()), ("s", pa.struct([("x", pa.list_(pa.int32()))])), ("m", pa.map_(pa.string(), pa.int64()))]
@@ -131,7 +129,9 @@ def test_tables_are_read_whatever_the_session_says_of_its_reader(
             assert [tuple(row) for row in found] == expected, name
 
 
-def test_types_that_tables_lack(spark: SparkSession, lake: Catalog, namespace: str) -> None:
+def test_unsupported_types_are_stored_or_rejected_with_a_hint(
+    spark: SparkSession, lake: Catalog, namespace: str
+) -> None:
     """SP-37."""
     name = f"lake.{namespace}.t"
     spark.sql(f"CREATE TABLE {name} (id INT, c CHAR(3), v VARCHAR(2)) USING iceberg")
@@ -157,7 +157,7 @@ def test_types_that_tables_lack(spark: SparkSession, lake: Catalog, namespace: s
     ]
 
 
-def test_files_from_before_columns_were_widened(spark: SparkSession, namespace: str) -> None:
+def test_files_written_before_type_promotion_are_read(spark: SparkSession, namespace: str) -> None:
     """SP-61: at every depth, with nulls, after deleted rows, with a filter, together with files in the new types."""
     name = f"lake.{namespace}.t"
     types = ("INT", "FLOAT", "DECIMAL(7, 2)", "DECIMAL(18, 1)", "STRUCT<x: INT, t: STRING>", "ARRAY<STRUCT<x: FLOAT>>")
@@ -200,7 +200,7 @@ _OF_OTHER_FILES = {
 }
 
 
-def test_files_are_as_iceberg_has_them_whatever_the_session_says(
+def test_parquet_files_follow_iceberg_under_any_session_setting(
     spark: SparkSession, lake: Catalog, namespace: str
 ) -> None:
     """Times are integers with bounds, small decimals are too, and columns have field ids. Spark 3.5 and 4.0 write times

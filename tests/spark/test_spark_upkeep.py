@@ -80,7 +80,7 @@ def wait_for(what: Callable[[], bool], *, seconds: float = 60) -> None:
 
 
 @pytest.mark.parametrize("mode", ["writer", "background"])
-def test_a_stream_keeps_its_table_in_shape(
+def test_upkeep_runs_between_micro_batches(
     spark: SparkSession, lake: Catalog, namespace: str, tmp_path: Path, mode: str
 ) -> None:
     """MT-83: in addition to the base there is less than a level and a half; a query that continues finds its epochs."""
@@ -93,7 +93,7 @@ def test_a_stream_keeps_its_table_in_shape(
     assert any("tableformat.upkeep.planned-until" in each for each in summaries)
 
 
-def test_statements_keep_their_table_in_shape(spark: SparkSession, lake: Catalog, namespace: str) -> None:
+def test_upkeep_runs_after_statements(spark: SparkSession, lake: Catalog, namespace: str) -> None:
     """MT-83"""
     table = kept_table(lake, (namespace, "t"), "writer")
     for number in range(LEVEL):

@@ -57,7 +57,7 @@ def test_an_upsert_replaces_rows_with_its_keys(spark: SparkSession, orders: Tabl
         "INSERT IGNORE INTO {t} (city, customer, price, `order`) VALUES ('Bonn', 'ann', 9, 2), ('Bonn', 'cem', 8, 1)",
     ],
 )
-def test_an_insert_ignores_keys_that_exist(spark: SparkSession, orders: Table, statement: str) -> None:
+def test_insert_ignore_skips_existing_keys(spark: SparkSession, orders: Table, statement: str) -> None:
     """SQ-33."""
     spark.sql(statement.format(t=f"lake.{orders.name}"))
     assert rows(spark, orders) == [*BEFORE, "cem1 Bonn 8.0"]
@@ -93,7 +93,7 @@ def test_explain_displays_the_operation(spark: SparkSession, orders: Table, stat
         ("UPSERT INTO spark_catalog.default.t VALUES ('ann', 1)", "PARSE_SYNTAX_ERROR", "UPSERT"),
     ],
 )
-def test_statements_that_are_refused(
+def test_invalid_upsert_statements_are_rejected(
     spark: SparkSession, orders: Table, statement: str, condition: str | None, message: str
 ) -> None:
     """SQ-32, SQ-33, CP-27, CP-67: nothing is written."""

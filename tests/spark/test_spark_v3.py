@@ -53,7 +53,7 @@ def test_row_ids_are_read(spark: SparkSession, table: Table) -> None:
     assert spark.sql(f"SELECT max(_row_id) m, min(_row_id) n FROM lake.{table.name}").collect()[0] == (6, 0)
 
 
-def test_row_ids_are_no_columns_of_version_2(spark: SparkSession, namespace: str) -> None:
+def test_row_ids_are_not_columns_in_v2(spark: SparkSession, namespace: str) -> None:
     spark.sql(f"CREATE TABLE lake.{namespace}.old (id BIGINT)")
     with pytest.raises(AnalysisException, match="UNRESOLVED_COLUMN"):
         spark.sql(f"SELECT _row_id FROM lake.{namespace}.old")
@@ -85,9 +85,7 @@ def test_merge_with_every_clause(spark: SparkSession, table: Table) -> None:
     assert [tuple(row) for row in found] == [(1, 1, "merged"), (12, -1, "x"), (30, 1, "new")]
 
 
-def test_rows_keep_their_ids_through_the_update_of_their_partition(
-    spark: SparkSession, lake: Catalog, namespace: str
-) -> None:
+def test_partition_update_keeps_row_ids(spark: SparkSession, lake: Catalog, namespace: str) -> None:
     spark.sql(f"""
         CREATE TABLE lake.{namespace}.p (id BIGINT, p STRING, u STRING) PARTITIONED BY (p)
         TBLPROPERTIES ('format-version' = '3')
@@ -100,7 +98,7 @@ def test_rows_keep_their_ids_through_the_update_of_their_partition(
     assert {n: row_id for n, (row_id, _) in after.items()} == {n: row_id for n, (row_id, _) in before.items()}
 
 
-def test_one_deletion_vector_for_each_data_file(spark: SparkSession, table: Table) -> None:
+def test_each_data_file_has_one_deletion_vector(spark: SparkSession, table: Table) -> None:
     """DA-7: from Spark's DELETE, UPDATE and MERGE, and from Python."""
     spark.sql(f"DELETE FROM lake.{table.name} WHERE s.a = 1")
     spark.sql(f"DELETE FROM lake.{table.name} WHERE s.a = 2 OR s.a = 10")
@@ -115,7 +113,7 @@ def test_one_deletion_vector_for_each_data_file(spark: SparkSession, table: Tabl
     assert [tuple(row) for row in found] == [(0, "x"), (3, "z"), (12, "x")]
 
 
-def test_ids_after_an_upgrade(spark: SparkSession, lake: Catalog, namespace: str) -> None:
+def test_row_ids_are_assigned_after_upgrade(spark: SparkSession, lake: Catalog, namespace: str) -> None:
     """Rows of before the upgrade get ids with the first commit after it."""
     spark.sql(f"CREATE TABLE lake.{namespace}.u (id BIGINT, v INT)")
     spark.sql(f"INSERT INTO lake.{namespace}.u SELECT id, 0 FROM range(0, 3, 1, 1)")

@@ -36,7 +36,7 @@ def refused(spark: SparkSession, statement: str, match: str) -> None:
         spark.sql(statement)
 
 
-def test_a_view_keeps_its_query_names_and_place(spark: SparkSession, lake: Catalog, db: str) -> None:
+def test_view_names_resolve_in_its_creation_namespace(spark: SparkSession, lake: Catalog, db: str) -> None:
     """SQ-26: names in its query are resolved in the catalog and namespace in which it was created, in every later
     session."""
     namespace = db.removeprefix("lake.")
@@ -73,7 +73,7 @@ def test_a_view_keeps_its_query_names_and_place(spark: SparkSession, lake: Catal
     assert (version.summary["engine-name"], version.summary["engine-version"]) == ("spark", spark.version)
 
 
-def test_a_view_means_what_it_meant_when_it_was_made(spark: SparkSession, db: str) -> None:
+def test_view_keeps_creation_settings_and_columns(spark: SparkSession, db: str) -> None:
     """SQ-26: under the settings of SQL that it was made under, and by the columns that there were."""
     spark.conf.set("spark.sql.ansi.enabled", "false")
     try:
@@ -97,7 +97,7 @@ def test_a_view_means_what_it_meant_when_it_was_made(spark: SparkSession, db: st
     assert row.asDict(recursive=True) == {"s": {"a": [Decimal("1.5")]}, "m": {"k": 1}}
 
 
-def test_a_view_is_made_beside_one_of_the_session(spark: SparkSession, db: str) -> None:
+def test_catalog_view_with_name_of_a_temporary_view(spark: SparkSession, db: str) -> None:
     """SQ-26: before Spark 4.2 a temporary view of the name made CREATE VIEW a statement of the session catalog."""
     spark.sql("CREATE OR REPLACE TEMPORARY VIEW beside AS SELECT 'of the session' AS a")
     spark.sql(f"USE {db}")
@@ -112,7 +112,7 @@ def test_a_view_is_made_beside_one_of_the_session(spark: SparkSession, db: str) 
         spark.sql("USE spark_catalog.default")
 
 
-def test_a_view_is_replaced_altered_renamed_and_dropped(spark: SparkSession, lake: Catalog, db: str) -> None:
+def test_replace_alter_rename_and_drop_view(spark: SparkSession, lake: Catalog, db: str) -> None:
     """SQ-27."""
     namespace = db.removeprefix("lake.")
     spark.sql(f"CREATE VIEW {db}.v AS SELECT id FROM {db}.t")
@@ -139,7 +139,7 @@ def test_a_view_is_replaced_altered_renamed_and_dropped(spark: SparkSession, lak
     assert not lake.namespace_exists(namespace)
 
 
-def test_what_no_view_can_be(spark: SparkSession, db: str) -> None:
+def test_invalid_view_statements_are_rejected(spark: SparkSession, db: str) -> None:
     """SQ-26, SQ-28."""
     spark.sql(f"CREATE VIEW {db}.v AS SELECT id FROM {db}.t")
     spark.sql(f"CREATE VIEW {db}.w AS SELECT * FROM {db}.v")
@@ -173,7 +173,7 @@ def test_what_no_view_can_be(spark: SparkSession, db: str) -> None:
     assert rows(spark, f"SELECT * FROM {db}.w ORDER BY id") == [(1,), (2,)]
 
 
-def test_a_view_without_a_namespace(spark: SparkSession, db: str) -> None:
+def test_view_without_namespace_is_rejected(spark: SparkSession, db: str) -> None:
     """SQ-26: the catalog root cannot have a view, and the error says so."""
     assert [row.viewName for row in spark.sql("SHOW VIEWS IN lake").collect() if not row.isTemporary] == []
     for statement in ("CREATE VIEW lake.v AS SELECT 1 a", "CREATE OR REPLACE VIEW lake.v AS SELECT 1 a"):
@@ -182,7 +182,7 @@ def test_a_view_without_a_namespace(spark: SparkSession, db: str) -> None:
 
 
 @pytest.mark.parametrize("verb", ["ALTER", "CREATE OR REPLACE"])
-def test_a_view_does_not_lead_back_to_itself_by_a_subquery(spark: SparkSession, db: str, verb: str) -> None:
+def test_recursive_view_through_subquery_is_rejected(spark: SparkSession, db: str, verb: str) -> None:
     """SQ-28."""
     if spark.version.startswith("4.2"):
         pytest.skip("Spark 4.2 looks for views that lead back to themselves outside of subqueries alone")

@@ -33,7 +33,7 @@ def ids(spark: SparkSession, table: Table, name: str = "") -> list[int]:
     return [row.id for row in spark.sql(f"SELECT id FROM lake.{table.name}{name} ORDER BY id").collect()]
 
 
-def test_writes_go_to_the_branch_of_the_session_and_reads_come_from_it(
+def test_wap_branch_redirects_writes_and_reads(
     spark: SparkSession, table: Table, lake: Catalog, namespace: str
 ) -> None:
     """SP-23: every kind of statement; a table that is not enabled does not listen."""
@@ -69,7 +69,7 @@ def test_writes_go_to_the_branch_of_the_session_and_reads_come_from_it(
     assert (ids(spark, table, ".branch_main"), ids(spark, table)) == ([2, 5], [2, 4])
 
 
-def test_staged_snapshots_are_published_once(spark: SparkSession, table: Table) -> None:
+def test_wap_snapshots_are_published_once(spark: SparkSession, table: Table) -> None:
     """SP-23, SP-24: an append at any time, other changes only if nothing was committed in between."""
     name, main = f"lake.{table.name}", table.snapshot_id
     staged: dict[str, int] = {}

@@ -10,9 +10,9 @@ from typing import Any
 
 import duckdb
 import pyarrow as pa
+from conditions_by_dialect import DUCKDB, KINDS, SPARK, Column, Condition, literal
 from hypothesis import note
 from pyspark.sql import DataFrame, SparkSession
-from told_conditions import DUCKDB, KINDS, SPARK, Column, Condition, literal
 
 from tableformat import Table
 from tableformat.testing.key_order import Row, fingerprint

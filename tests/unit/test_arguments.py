@@ -84,20 +84,20 @@ def table(catalog: tf.Catalog) -> tf.Table:
         (lambda table: table.scan().to_duckdb(connection=5), "connection must be a DuckDB connection"),
     ],
 )
-def test_argument_of_another_type_is_refused(table: tf.Table, call: Callable[[tf.Table], object], told: str) -> None:
+def test_argument_of_wrong_type_is_rejected(table: tf.Table, call: Callable[[tf.Table], object], told: str) -> None:
     with pytest.raises(InvalidArgumentError, match=told):
         call(table)
     assert table.refresh().scan().count() == 1
 
 
 @pytest.mark.parametrize("moment", [-(2**63), -(10**30)])
-def test_moment_before_all_years_had_no_snapshot(table: tf.Table, moment: int) -> None:
+def test_timestamp_out_of_range_finds_no_snapshot(table: tf.Table, moment: int) -> None:
     with pytest.raises(SnapshotNotFoundError):
         table.rollback(as_of=moment)
 
 
 @pytest.mark.parametrize("location", ["s3://", "s3:///x"])
-def test_text_that_is_no_location_is_refused(catalog: tf.Catalog, table: tf.Table, location: str) -> None:
+def test_invalid_location_is_rejected(catalog: tf.Catalog, table: tf.Table, location: str) -> None:
     with pytest.raises(InvalidArgumentError):
         catalog.register_table("db.other", location)
     with pytest.raises(InvalidArgumentError):
@@ -105,7 +105,7 @@ def test_text_that_is_no_location_is_refused(catalog: tf.Catalog, table: tf.Tabl
     assert catalog.list_tables("db") == ["db.t"]
 
 
-def test_value_without_a_text_is_told_all_the_same(table: tf.Table) -> None:
+def test_unprintable_value_is_reported_in_errors(table: tf.Table) -> None:
     deep: list[object] = []
     for _ in range(sys.getrecursionlimit()):
         deep = [deep]
@@ -128,7 +128,7 @@ def test_directory_that_is_not_a_table_is_not_added(
         table.add_files([str(tmp_path)], partitions=[{}])
 
 
-def test_file_to_add_that_cannot_be_opened_is_an_error_of_storage(
+def test_add_files_unreadable_file_raises_storage_error(
     table: tf.Table, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def refused(*_: object) -> None:
@@ -141,7 +141,7 @@ def test_file_to_add_that_cannot_be_opened_is_an_error_of_storage(
         table.add_files([str(file)])
 
 
-def test_values_of_directories_are_text(catalog: tf.Catalog) -> None:
+def test_hive_directory_values_are_text(catalog: tf.Catalog) -> None:
     table = catalog.create_table("db.parts", SCHEMA, key=["id"], partition_by=["id"])
     with pytest.raises(InvalidArgumentError, match=r"id is 5 \(int\), but directory values must be text"):
         table.add_files(["x.parquet"], partitions=[{"id": 5}])
@@ -156,7 +156,7 @@ def test_values_of_directories_are_text(catalog: tf.Catalog) -> None:
         lambda table, old: table.create_branch("x", old),
     ],
 )
-def test_snapshot_that_expired_since_the_table_was_loaded_is_not_found(
+def test_concurrently_expired_snapshot_is_not_found(
     catalog: tf.Catalog, table: tf.Table, use: Callable[[tf.Table, int], object]
 ) -> None:
     old = table.snapshot_id
@@ -182,17 +182,13 @@ def test_snapshot_that_expired_since_the_table_was_loaded_is_not_found(
         lambda table: table.maintenance.run(),
     ],
 )
-def test_table_that_was_dropped_is_not_found(
-    catalog: tf.Catalog, table: tf.Table, use: Callable[[tf.Table], object]
-) -> None:
+def test_dropped_table_is_not_found(catalog: tf.Catalog, table: tf.Table, use: Callable[[tf.Table], object]) -> None:
     catalog.drop_table("db.t")
     with pytest.raises(TableNotFoundError):
         use(table)
 
 
-def test_error_inside_of_the_search_for_duplicates_comes_as_it_was_raised(
-    table: tf.Table, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_error_in_duplicate_search_keeps_its_class(table: tf.Table, monkeypatch: pytest.MonkeyPatch) -> None:
     path = Path(table.inspect.data_files()["file_path"][0].as_py().removeprefix("file://"))
     path.write_bytes(b"PAR1" + b"x" * path.stat().st_size)
     for on_duplicate in ("error", "ignore"):
@@ -208,7 +204,7 @@ def test_error_inside_of_the_search_for_duplicates_comes_as_it_was_raised(
         table.append(ROWS, on_duplicate="error")
 
 
-def test_filter_of_any_depth_is_read_or_refused(table: tf.Table) -> None:
+def test_filter_of_any_depth_is_parsed_or_rejected(table: tf.Table) -> None:
     deep: And | EqualTo = EqualTo("id", 1)
     for _ in range(3_000):
         deep = And(EqualTo("id", 5), deep)
@@ -231,17 +227,17 @@ def test_first_and_last_years_have_partitions(catalog: tf.Catalog, partition: st
 
 
 @pytest.mark.parametrize("path", ["/proc/version/x", "/tmp/a\x00b", "/tmp/" + "x" * 5_000, "/proc/nothing/x"])
-def test_path_that_cannot_be_a_directory_is_refused(path: str) -> None:
+def test_invalid_directory_path_is_rejected(path: str) -> None:
     with pytest.raises((InvalidArgumentError, StorageError), match="cannot be"):
         tf.open_catalog(path)
 
 
-def test_catalog_that_cannot_be_reached_is_no_corruption() -> None:
+def test_unreachable_catalog_is_not_corruption() -> None:
     with pytest.raises(StorageError, match="catalog 'prod' cannot be reached"):
         tf.open_catalog("prod", type="rest", uri="http://127.0.0.1:1/")
 
 
-def test_mount_that_vanished_is_no_corruption(table: tf.Table) -> None:
+def test_vanished_mount_is_not_corruption(table: tf.Table) -> None:
     location = Path(table.location.removeprefix("file://"))
     away = location.with_name("elsewhere")
     location.rename(away)
@@ -255,7 +251,7 @@ def test_mount_that_vanished_is_no_corruption(table: tf.Table) -> None:
         table.scan().to_arrow()
 
 
-def test_store_that_cannot_be_reached_is_no_corruption() -> None:
+def test_unreachable_store_is_not_corruption() -> None:
     options = {"s3.endpoint": "http://127.0.0.1:1", "s3.region": "x", "s3.access-key-id": "a"}
     with pytest.raises(StorageError, match="The file itself may be intact") as told:
         tf.read_metadata("s3://nowhere/t", **options, **{"s3.secret-access-key": "hush"})
@@ -263,7 +259,7 @@ def test_store_that_cannot_be_reached_is_no_corruption() -> None:
 
 
 @pytest.mark.parametrize(("package", "extra"), [("pandas", "tableformat[pandas]"), ("polars", "tableformat[polars]")])
-def test_missing_package_is_named_with_its_extra(
+def test_missing_package_error_names_the_extra(
     table: tf.Table, monkeypatch: pytest.MonkeyPatch, package: str, extra: str
 ) -> None:
     monkeypatch.setitem(sys.modules, package, None)
@@ -272,7 +268,7 @@ def test_missing_package_is_named_with_its_extra(
     assert extra in str(told.value)
 
 
-def test_options_of_a_verb_that_are_named_otherwise_are_told(table: tf.Table) -> None:
+def test_options_with_other_names_get_a_suggestion(table: tf.Table) -> None:
     with pytest.raises(UnknownOptionError):
         table.overwrite(ROWS, overwrite_filter="id = 1")  # type: ignore[call-arg]
     with pytest.raises(UnknownOptionError):
@@ -282,7 +278,7 @@ def test_options_of_a_verb_that_are_named_otherwise_are_told(table: tf.Table) ->
     assert "dry_run" not in told.value.available
 
 
-def test_directory_of_a_table_is_no_catalog(tmp_path: Path, table: tf.Table) -> None:
+def test_table_directory_is_not_a_catalog(tmp_path: Path, table: tf.Table) -> None:
     """A new catalog in it would be empty; nothing is left there."""
     directory = Path(table.location.removeprefix("file://"))
     before = sorted(directory.iterdir())

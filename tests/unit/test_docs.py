@@ -18,14 +18,14 @@ AT_A_GLANCE = ROOT / "docs" / "at-a-glance.md"
 
 
 @pytest.mark.parametrize("runs", [1, 2])
-def test_readme_prints_what_it_says(tmp_path: Path, monkeypatch, runs: int) -> None:
+def test_readme_prints_the_documented_output(tmp_path: Path, monkeypatch, runs: int) -> None:
     """Also if a reader pastes the README twice."""
     monkeypatch.chdir(tmp_path)
     for _ in range(runs):
         assert run_document(README) >= 2
 
 
-def test_one_page_has_every_command() -> None:
+def test_overview_page_lists_every_command() -> None:
     """`test_docs_pages.py` runs it."""
     commands = set(typer.main.get_command(app).commands)  # type: ignore[attr-defined]
     rows = re.findall(r"(?m)^\| (?:look|read|change|maintain|test readers) \| (.*) \|$", AT_A_GLANCE.read_text())
@@ -38,7 +38,7 @@ LINK = re.compile(r"\]\((?!https?:)([^)#\s]+)(?:#[^)]*)?\)")
 
 
 @pytest.mark.parametrize("name", ["ARCHITECTURE.md", "CONTRIBUTING.md", "CHANGELOG.md", "README.md"])
-def test_every_path_that_a_document_names_exists(name: str) -> None:
+def test_paths_in_documents_exist(name: str) -> None:
     """A file that is moved is moved in the documents too."""
     text = (ROOT / name).read_text()
     named = {*PATH.findall(text), *LINK.findall(text)}
@@ -46,7 +46,7 @@ def test_every_path_that_a_document_names_exists(name: str) -> None:
     assert sorted(path for path in named if not (ROOT / path).exists()) == []
 
 
-def test_the_licence_is_whole_and_goes_into_the_wheel() -> None:
+def test_licence_is_complete_and_packaged() -> None:
     text = (ROOT / "LICENSE").read_text()
     assert text.split()[:4] == ["Apache", "License", "Version", "2.0,"]
     assert "END OF TERMS AND CONDITIONS" in text

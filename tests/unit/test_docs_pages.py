@@ -19,31 +19,31 @@ WITH_CODE = sorted(name for name, path in PAGES.items() if BLOCK.search(path.rea
 
 
 @pytest.mark.parametrize("name", sorted(set(WITH_CODE) - OF_SPARK - OF_TOOLS))
-def test_a_page_prints_what_it_says(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_pages_print_the_documented_output(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     assert run_document(PAGES[name]) >= 1
 
 
 @pytest.mark.parametrize("path", sorted(DOCS.rglob("*.ipynb")), ids=lambda path: path.name)
-def test_a_notebook_shows_what_it_stores(path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_notebooks_show_their_stored_output(path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     assert run_notebook(path) >= 1
 
 
-def test_every_page_is_in_the_contents_and_the_reverse() -> None:
+def test_pages_and_table_of_contents_agree() -> None:
     """The specification is added when the guide is built."""
     listed = re.findall(r"(?m)^ +- ([\w/.-]+\.md)$", (ROOT / "mkdocs.yml").read_text())
     generated = {"reference/cli.md"}
     assert sorted(listed) == sorted({*PAGES, *generated})
 
 
-def test_blocks_that_cannot_run_say_so() -> None:
+def test_non_runnable_blocks_are_marked() -> None:
     """A block without a language is output or a form; a Python block that does not run is not allowed here."""
     fences = {fence for path in PAGES.values() for fence in re.findall(r"(?m)^```(\w+)", path.read_text())}
     assert fences <= {"python", "console"}
 
 
-def test_links_lead_to_pages() -> None:
+def test_links_point_to_existing_pages() -> None:
     """`mkdocs build` checks them too, including anchors; this is the quick check."""
     generated = {DOCS / "reference" / "cli.md"}
     pictures = set(re.findall(r'"(pictures/[\w-]+\.svg)"', (DOCS / "hooks" / "generated_pages.py").read_text()))

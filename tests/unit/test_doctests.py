@@ -73,7 +73,7 @@ def lake() -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("name", EXAMPLES)
-def test_examples_print_what_they_say(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_examples_print_the_documented_output(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     path, text, line = EXAMPLES[name]
     names = {"np": np, "pa": pa, **definitions(path)}
@@ -110,7 +110,7 @@ def full_name(each: Any) -> str:
     return f"{each.__module__}.{each.__qualname__}"
 
 
-def test_what_is_hard_to_follow_has_an_example() -> None:
+def test_complex_functions_have_examples() -> None:
     assert [name for name in CLEVER if name not in EXAMPLES] == []
 
 
@@ -128,7 +128,7 @@ def test_every_public_method_has_an_example() -> None:
     assert [name for name in [*methods, *map(full_name, [*CLASSES, *FUNCTIONS])] if name not in EXAMPLES] == []
 
 
-def test_verbs_of_a_transaction_are_explained_at_those_of_a_table() -> None:
+def test_transaction_methods_refer_to_table_methods() -> None:
     """Each docstring refers to the table's method; the class has an example with several operations in one snapshot."""
     assert full_name(tf.Transaction) in EXAMPLES
     verbs = [name for name, value in vars(tf.Transaction).items() if callable(value) and not name.startswith("_")]

@@ -47,7 +47,7 @@ def table(catalog: tf.Catalog) -> tf.Table:
         ("tableformat.write.memory-byte", "tableformat.write.memory-bytes"),
     ],
 )
-def test_a_name_that_nobody_defined_is_refused_with_the_nearest_one(
+def test_unknown_property_error_suggests_the_nearest(
     catalog: tf.Catalog, table: tf.Table, name: str, nearest: str
 ) -> None:
     """FM-25."""
@@ -82,7 +82,7 @@ def test_a_name_that_nobody_defined_is_refused_with_the_nearest_one(
         ("owner", "\ud800"),
     ],
 )
-def test_a_value_that_does_not_parse_is_refused_when_it_is_set(
+def test_invalid_property_value_is_rejected_when_set(
     catalog: tf.Catalog, table: tf.Table, name: str, value: str
 ) -> None:
     """FM-25."""
@@ -109,7 +109,7 @@ def test_properties_without_effect_are_kept_with_one_warning(catalog: tf.Catalog
     assert other.properties.items() >= idle.items()
 
 
-def test_a_value_that_says_what_is_done_anyway_is_no_reason_to_warn(table: tf.Table) -> None:
+def test_value_equal_to_fixed_behaviour_does_not_warn(table: tf.Table) -> None:
     """FM-25."""
     done = {known.name: known.always for known in ICEBERG_PROPERTIES.values() if known.always is not None}
     table.set_properties(done)
@@ -146,7 +146,7 @@ def test_every_property_of_iceberg_can_be_set(
     assert len(about_properties) == (known.effect is Effect.NONE and value.lower() != known.always)
 
 
-def test_what_other_engines_left_on_a_table_stays_and_stops_nobody(table: tf.Table) -> None:
+def test_foreign_properties_are_kept_and_ignored(table: tf.Table) -> None:
     """FM-25."""
     theirs = {
         "write.their.own": "x",
@@ -162,7 +162,7 @@ def test_what_other_engines_left_on_a_table_stays_and_stops_nobody(table: tf.Tab
     assert table.remove_properties("write.their.own").scan().count() == 1
 
 
-def test_level_that_the_codec_does_not_have_is_refused_by_the_writer(table: tf.Table) -> None:
+def test_invalid_compression_level_is_rejected_on_write(table: tf.Table) -> None:
     table.set_properties({"write.parquet.compression-level": "99"})
     with pytest.raises(InvalidArgumentError, match="compression-level must be a level of zstd"):
         table.append(ROWS)
@@ -170,9 +170,7 @@ def test_level_that_the_codec_does_not_have_is_refused_by_the_writer(table: tf.T
     assert table.append(ROWS).added_row_count == 1
 
 
-def test_location_provider_that_cannot_be_imported_is_refused_when_it_is_set(
-    catalog: tf.Catalog, table: tf.Table
-) -> None:
+def test_unimportable_location_provider_is_rejected_when_set(catalog: tf.Catalog, table: tf.Table) -> None:
     """FM-25."""
     for named in ("x", "no.such.module.Provider", "os.nothing"):
         given = {"write.py-location-provider.impl": named}
@@ -183,7 +181,7 @@ def test_location_provider_that_cannot_be_imported_is_refused_when_it_is_set(
     assert table.refresh().append(ROWS).added_row_count == 1
 
 
-def test_tables_of_version_1_are_not_made(catalog: tf.Catalog) -> None:
+def test_version_1_tables_cannot_be_created(catalog: tf.Catalog) -> None:
     """FM-19."""
     with pytest.raises(UnsupportedFeatureError, match=r"tables of format-version 1 can be read but not created"):
         catalog.create_table("db.u", SCHEMA, properties={"format-version": "1"})
@@ -206,7 +204,7 @@ def test_tables_of_version_1_are_not_made(catalog: tf.Catalog) -> None:
         ),
     ],
 )
-def test_a_constraint_that_would_block_all_writers_is_refused_when_it_is_set(
+def test_constraint_that_blocks_all_writers_is_rejected_when_set(
     catalog: tf.Catalog, table: tf.Table, given: Mapping[str, str], told: str
 ) -> None:
     """CK-6."""
@@ -217,7 +215,7 @@ def test_a_constraint_that_would_block_all_writers_is_refused_when_it_is_set(
     assert table.append(ROWS).added_row_count == 1
 
 
-def test_a_constraint_that_is_set_whole_is_held(table: tf.Table) -> None:
+def test_complete_constraint_properties_are_enforced(table: tf.Table) -> None:
     """CK-6."""
     table.set_properties({"tableformat.check.x": "price > 0", "tableformat.check-expression.x": WHERE})
     with pytest.raises(tf.errors.RowsRefusedError):
@@ -232,7 +230,7 @@ def test_a_constraint_that_is_set_whole_is_held(table: tf.Table) -> None:
         ("sort-order", InvalidArgumentError, "is reserved"),
     ],
 )
-def test_a_promise_that_nobody_keeps_is_refused(
+def test_unenforceable_constraint_property_is_rejected(
     catalog: tf.Catalog, table: tf.Table, name: str, error: type[Exception], message: str
 ) -> None:
     """FM-25."""

@@ -321,12 +321,12 @@ def test_methods_of_a_table(name: str, expected: str) -> None:
 
 
 @pytest.mark.parametrize(("name", "expected"), VERBS.items())
-def test_a_transaction_has_every_verb_of_a_table(name: str, expected: str) -> None:
+def test_transaction_has_every_operation_of_a_table(name: str, expected: str) -> None:
     """Arguments that identify the writer belong to the transaction, not to its operations."""
     assert parameters(getattr(tf.Transaction, name)) == expected
 
 
-def test_a_transaction_of_a_catalog_gives_those_of_its_tables() -> None:
+def test_methods_of_a_catalog_transaction() -> None:
     assert parameters(tf.CatalogTransaction.table) == "name, *, branch='main'"
     assert isinstance(tf.CatalogTransaction.results, property)
 
@@ -351,7 +351,7 @@ def test_methods_of_a_staged_write(name: str, expected: str) -> None:
     assert parameters(getattr(tf.StagedWrite, name)) == expected
 
 
-def test_what_every_writing_verb_takes() -> None:
+def test_common_options_of_write_operations() -> None:
     assert tuple(get_type_hints(CommitKeywords)) == COMMIT
 
 
@@ -368,7 +368,7 @@ def test_jobs(name: str, expected: str) -> None:
     assert parameters(getattr(Maintenance, name)) == expected
 
 
-def test_no_job_is_left_out() -> None:
+def test_every_job_is_listed() -> None:
     assert {name for name, value in vars(Maintenance).items() if callable(value) and name[0] != "_"} == set(JOBS)
 
 
@@ -411,7 +411,7 @@ def test_every_public_name_has_a_docstring() -> None:
     assert unexplained == []
 
 
-def test_a_process_that_loads_and_scans_imports_no_engine_job_or_client_of_services(tmp_path: Path) -> None:
+def test_scanning_process_does_not_import_engines_jobs_or_clients(tmp_path: Path) -> None:
     """Decision 37: what each command and each worker pays before it does anything."""
     code = (
         "import sys, tableformat as tf\n"
@@ -437,14 +437,14 @@ def imported_by(code: str, *names: str) -> list[str]:
     return found
 
 
-def test_open_catalog_imports_neither_arrow_nor_operations(tmp_path: Path) -> None:
+def test_open_catalog_does_not_import_arrow_or_operations(tmp_path: Path) -> None:
     """Decision 37."""
     code = f"import tableformat as tf; tf.open_catalog({str(tmp_path)!r}).list_tables()"
     heavy = ("pyarrow", "numpy", "pandas", "fastavro", "duckdb", "tableformat.table", "tableformat.scan.scan")
     assert imported_by(code, *heavy) == []
 
 
-def test_loaded_table_imports_no_reader_and_no_operation(tmp_path: Path) -> None:
+def test_load_table_does_not_import_readers_or_operations(tmp_path: Path) -> None:
     """Decision 37."""
     with tf.open_catalog(str(tmp_path)) as catalog:
         catalog.create_namespace("db")
@@ -459,7 +459,7 @@ def test_loaded_table_imports_no_reader_and_no_operation(tmp_path: Path) -> None
     assert imported_by(code, *heavy) == []
 
 
-def test_imports_leave_the_collector_as_it_was_with_nothing_to_walk() -> None:
+def test_import_keeps_garbage_collector_settings() -> None:
     """Decision 37. Objects that the program has frozen stay frozen."""
     code = (
         "import gc, tableformat\n"
@@ -478,7 +478,7 @@ def test_imports_leave_the_collector_as_it_was_with_nothing_to_walk() -> None:
     assert run.stdout == "True True 0\nFalse True\nTrue True\n"
 
 
-def test_what_is_for_tests_is_shipped() -> None:
+def test_testing_modules_are_packaged() -> None:
     import tableformat.testing
 
     modules = {module.name for module in pkgutil.iter_modules(tableformat.testing.__path__)}

@@ -76,7 +76,7 @@ def _stated_encodings() -> dict[str, bytes]:
     return {name.replace("`", ""): bytes.fromhex(re.sub(r"[|\\]", "", encoded)) for name, encoded in rows}
 
 
-def test_every_encoding_of_the_table_is_what_the_code_makes() -> None:
+def test_key_encodings_in_the_specification_match_the_code() -> None:
     """RD-4."""
     stated = _stated_encodings()
     assert stated.keys() == ENCODED_TUPLES.keys()
@@ -85,7 +85,7 @@ def test_every_encoding_of_the_table_is_what_the_code_makes() -> None:
             assert encode_values(values, types) == stated[name], name
 
 
-def test_cuts_of_a_prefix_and_the_keys_around_them_are_in_the_order_shown() -> None:
+def test_prefix_cuts_are_in_the_specified_order() -> None:
     """RD-1, RD-5: the listing in RD-4, from top to bottom in rising order of bytes."""
     key = KeyColumns((1, 2), ("a", "b"), (_STRING, _LONG))
     shown = re.search(r"```\n(02 40 00 01.*?)```", _text("range-deletes.md"), re.S)
@@ -108,7 +108,7 @@ def test_cuts_of_a_prefix_and_the_keys_around_them_are_in_the_order_shown() -> N
     assert [encoded for _, encoded in stated] == sorted(encoded for _, encoded in stated)
 
 
-def test_range_delete_file_has_the_columns_and_the_footer_that_the_format_states(tmp_path: Path) -> None:
+def test_range_delete_file_matches_the_format_specification(tmp_path: Path) -> None:
     """FM-13, FM-14, RD-6, RD-7: the example of two spans in format.md, written and read again as plain Parquet."""
     schema = Schema(
         NestedField(1, "id1", _STRING, required=True),
@@ -144,7 +144,7 @@ def test_range_delete_file_has_the_columns_and_the_footer_that_the_format_states
     )
 
 
-def test_sort_marker_is_the_one_that_the_format_states() -> None:
+def test_sort_marker_matches_the_format_specification() -> None:
     """RD-11."""
     stated = re.search(r'^ *(\{"field-ids".*\})$', _text("format.md"), re.M)
     assert stated is not None
@@ -152,7 +152,7 @@ def test_sort_marker_is_the_one_that_the_format_states() -> None:
     assert sorted_by({b"tableformat.sorted-by": stated[1].encode()}) == (1, 2, 3)
 
 
-def test_properties_table_has_every_property_of_the_code_with_its_default() -> None:
+def test_properties_table_matches_the_code() -> None:
     document, _, _ = PROPERTIES.read_text().partition("## Properties of Iceberg")
     rows = re.findall(r"^\| `([a-z.-]+[a-z])(?:\.<.*?>)?` \|\s*`?([^|`]*?)`?\s*\|", document, re.M)
     stated = {name: default.strip() for name, default in rows}
@@ -166,7 +166,7 @@ def test_properties_table_has_every_property_of_the_code_with_its_default() -> N
     assert {name: stated.get(name) for name in made} == made
 
 
-def test_table_of_icebergs_properties_says_what_the_code_does() -> None:
+def test_iceberg_properties_table_matches_the_code() -> None:
     """FM-25."""
     _, _, section = PROPERTIES.read_text().partition("## Properties of Iceberg")
     rows = re.findall(r"^\| `([a-z.-]+?)(?:<column>)?` \| (.*?) \| (.*?) \|$", section, re.M)
@@ -185,7 +185,7 @@ def _effect_told(known: IcebergProperty) -> str:
 
 
 @pytest.mark.parametrize("document", DOCUMENTS)
-def test_links_inside_the_specification_lead_somewhere(document: str) -> None:
+def test_links_in_the_specification_resolve(document: str) -> None:
     for target, anchor in re.findall(r"\]\((?!https?:)([^)#]*)(?:#([^)]*))?\)", _text(document)):
         path = ((SPECS / document).parent / target).resolve() if target else SPECS / document
         assert path.exists(), f"{document}: no file {target}"

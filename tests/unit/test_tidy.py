@@ -92,7 +92,7 @@ def test_no_function_is_too_long() -> None:
     nothing_of(f"{name} {lines}" for name, lines in lengths.items() if lines > FUNCTION_LINES_MAX)
 
 
-def test_no_function_takes_its_arguments_by_counting() -> None:
+def test_functions_have_few_positional_arguments() -> None:
     """A call with many positional arguments cannot be read; names can. A command of the command line may have more
     options: no code calls it."""
     wide = [
@@ -108,11 +108,11 @@ def test_no_function_takes_its_arguments_by_counting() -> None:
     nothing_of(wide)
 
 
-def test_no_module_is_named_for_what_is_left_over() -> None:
+def test_module_names_are_not_generic() -> None:
     nothing_of(name_of(path) for path in [*CODE, *TESTS] if path.stem in BANNED_MODULE_NAMES)
 
 
-def test_nothing_is_left_for_later() -> None:
+def test_no_todo_comments() -> None:
     """Ruff looks into the comments of Python; this looks everywhere."""
     own = Path(__file__).resolve()
     marked = [
@@ -164,7 +164,7 @@ def functions_of(node: ast.ClassDef) -> list[ast.FunctionDef]:
     return [child for child in node.body if isinstance(child, ast.FunctionDef)]
 
 
-def test_package_files_only_export() -> None:
+def test_package_init_files_only_export() -> None:
     """At once, or with PEP 562 when a name is asked for."""
     doing_more = [
         f"{name_of(path)}:{node.lineno} {ast.unparse(node)}"
@@ -189,7 +189,7 @@ def is_export(node: ast.stmt) -> bool:
             return False
 
 
-def test_modules_say_what_they_are_for() -> None:
+def test_modules_have_docstrings() -> None:
     silent = [name_of(path) for path in CODE if path.name != "__init__.py" and not ast.get_docstring(tree_of(path))]
     nothing_of(silent)
 
@@ -207,7 +207,7 @@ def test_only_the_command_line_prints() -> None:
     nothing_of(printing)
 
 
-def test_nothing_of_the_library_imports_what_is_for_tests() -> None:
+def test_library_does_not_import_testing_modules() -> None:
     """The corpus is for tests of other readers."""
     for_tests = ("tableformat/testing/", "tableformat/corpus/")
     importing = [
@@ -218,7 +218,7 @@ def test_nothing_of_the_library_imports_what_is_for_tests() -> None:
     nothing_of(importing)
 
 
-def test_test_files_have_names_of_their_own() -> None:
+def test_test_file_names_are_unique() -> None:
     """There are no packages under tests/, so two files of one name would hide each other."""
     names = Counter(path.name for path in TESTS if path.name not in ("conftest.py", "__init__.py"))
     nothing_of(name for name, count in names.items() if count > 1)
@@ -253,21 +253,21 @@ def test_every_rule_is_defined_once() -> None:
     nothing_of(rule for rule, count in defined.items() if count > 1)
 
 
-def test_every_rule_is_enforced_somewhere() -> None:
+def test_every_rule_is_enforced() -> None:
     """The function or class that enforces a rule names it in its docstring, in Java in its comment."""
     cited = documented_rules([path for path in CODE if "tableformat/testing/" not in name_of(path)])
     cited |= {rule for path in JAVA for text in JAVADOC.findall(path.read_text()) for rule in RULE.findall(text)}
     nothing_of(sorted(set(defined_rules()) - cited))
 
 
-def test_every_rule_is_tested_somewhere() -> None:
+def test_every_rule_is_tested() -> None:
     """A test names the rule in its docstring."""
     own = Path(__file__).name
     cited = documented_rules([path for path in TESTS if path.name != own], prefix="test_")
     nothing_of(sorted(set(defined_rules()) - cited))
 
 
-def test_no_rule_is_cited_that_does_not_exist() -> None:
+def test_cited_rules_exist() -> None:
     corpus = sorted((ROOT / "specs" / "corpus").glob("*.json"))
     cited = cited_rules([*CODE, *TESTS, *JAVA, *DOCUMENTS, *corpus])
     nothing_of(sorted(cited - set(defined_rules())))
@@ -277,7 +277,7 @@ NUMBERS = re.compile(r"sequence_number|_number\b|\bnumbers?\b")
 DELETE_AND_DATA = re.compile(r"delete")
 
 
-def test_numbers_of_deletes_and_data_are_compared_in_one_module() -> None:
+def test_sequence_numbers_are_compared_in_one_module() -> None:
     """DA-1, DA-2, RD-2: `deletes/rules.py`; the conflict table asks whether a delete is newer than a plan (CP-9)."""
     comparing = {
         name_of(path)
@@ -292,12 +292,12 @@ def test_numbers_of_deletes_and_data_are_compared_in_one_module() -> None:
     assert comparing == {"tableformat/deletes/rules.py", "tableformat/commit/conflicts.py"}
 
 
-def test_no_property_is_computed_under_a_lock_of_all_objects() -> None:
+def test_cached_property_is_not_used() -> None:
     """CP-63: in Python 3.11 `functools.cached_property` is."""
     nothing_of(name_of(path) for path in LIBRARY if re.search(r"functools import.*cached_property", path.read_text()))
 
 
-def test_every_document_of_rules_is_in_the_index_with_its_ids() -> None:
+def test_rule_documents_are_indexed_with_their_ids() -> None:
     """`specs/README.md` lists the ids of each document: "FM-1 to FM-24"."""
     stated = dict(re.findall(r"(?m)^\| \[[^\]]+\]\(([\w./-]+\.md)\) \|[^|]*\| ([^|]*?) ?\|$", SPECS_INDEX.read_text()))
     for path in [*sorted(SPECS_INDEX.parent.glob("*.md")), *REFERENCE]:
@@ -315,7 +315,7 @@ def cited_decisions(text: str) -> set[int]:
     return {int(number) for match in DECISION.finditer(text) for number in re.findall(r"[0-9]+", match[0])}
 
 
-def test_no_decision_is_cited_that_does_not_exist() -> None:
+def test_cited_decisions_exist() -> None:
     """`decision 6` is the record `specs/decisions/0006-...`."""
     known = {int(path.name[:4]) for path in DECISIONS}
     assert {1, 6} <= known
@@ -328,7 +328,7 @@ def test_no_decision_is_cited_that_does_not_exist() -> None:
     nothing_of(sorted(cited))
 
 
-def test_every_decision_says_why_and_what_follows() -> None:
+def test_decisions_have_all_sections() -> None:
     parts = ("Context", "Decision", "Evidence", "Consequences")
     for path in DECISIONS:
         text = path.read_text()
@@ -336,14 +336,14 @@ def test_every_decision_says_why_and_what_follows() -> None:
         assert sorted(found) == sorted(parts), name_of(path)
 
 
-def test_every_decision_is_in_the_index() -> None:
+def test_decisions_are_indexed() -> None:
     index = (ROOT / "specs" / "decisions" / "README.md").read_text()
     assert [path.name for path in DECISIONS if f"]({path.name})" not in index] == []
     titles = {path.name: path.read_text().partition("\n")[0] for path in DECISIONS}
     assert {name: title for name, title in titles.items() if not title.startswith(f"# {name[:4]} ")} == {}
 
 
-def test_nothing_points_at_a_document_outside_of_the_repository() -> None:
+def test_no_references_to_external_documents() -> None:
     """References that a reader of the repository cannot open explain nothing: decisions are in `specs/decisions`."""
     pointing = {
         f"{name_of(path)}: {number}"
@@ -353,7 +353,7 @@ def test_nothing_points_at_a_document_outside_of_the_repository() -> None:
     nothing_of(sorted(pointing))
 
 
-def test_the_patterns_find_what_they_are_for() -> None:
+def test_tidy_patterns_match_their_examples() -> None:
     assert cited_decisions("decision 6; Decisions 4, 5 and 12") == {6, 4, 5, 12}
     assert DESIGN_NUMBER.findall("as D" + "7 says, (D" + "13)") == ["D" + "7", "D" + "13"]
     assert DESIGN_NUMBER.findall("magic D1 D3 39 64, 2D, D6E") == []

@@ -42,7 +42,7 @@ def test_file_uri_and_path_objects(configured: Path) -> None:
     assert isinstance(open_backend(Path("prod")), EmbeddedCatalog), "a path object is never a name"
 
 
-def test_configured_name_comes_first(configured: Path) -> None:
+def test_configured_catalog_name_takes_precedence_over_path(configured: Path) -> None:
     (configured / "prod").mkdir()
     catalog = open_backend("prod")
     assert isinstance(catalog, SqlCatalog)
@@ -50,7 +50,7 @@ def test_configured_name_comes_first(configured: Path) -> None:
     assert catalog.name == "prod"
 
 
-def test_unknown_name_lists_the_configured_ones(configured: Path) -> None:
+def test_unknown_catalog_name_creates_nothing(configured: Path) -> None:
     with pytest.raises(CatalogNotFoundError):
         open_backend("stage")
     with pytest.raises(CatalogNotFoundError):
@@ -63,7 +63,7 @@ def test_options_can_define_a_catalog(configured: Path) -> None:
     assert (type(catalog), catalog.name) == (SqlCatalog, "mine")
 
 
-def test_object_store_needs_a_place_for_the_catalog_file(configured: Path) -> None:
+def test_object_store_requires_catalog_file(configured: Path) -> None:
     with pytest.raises(InvalidArgumentError, match="pass catalog_file="):
         open_backend("s3://bucket/lake")
     catalog = open_backend(
@@ -75,7 +75,7 @@ def test_object_store_needs_a_place_for_the_catalog_file(configured: Path) -> No
     assert catalog.properties["s3.endpoint"] == "http://localhost:9000"
 
 
-def test_options_that_nothing_reads(configured: Path) -> None:
+def test_unknown_and_conflicting_options_are_rejected(configured: Path) -> None:
     with pytest.raises(UnknownOptionError):
         open_backend("lake/", catalog_fil="x")
     with pytest.raises(InvalidArgumentError, match="Pass only one of them"):

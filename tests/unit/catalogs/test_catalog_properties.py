@@ -13,7 +13,7 @@ from tableformat.errors import InvalidArgumentError
 SCHEMA = pa.schema([pa.field("id", pa.int64(), nullable=False)])
 
 
-def test_defaults_lie_below_what_is_given_and_overrides_above(tmp_path: Path) -> None:
+def test_table_default_and_override_precedence(tmp_path: Path) -> None:
     options = {
         "table-default.format-version": "3",
         "table-default.write.parquet.compression-codec": "snappy",
@@ -31,7 +31,7 @@ def test_defaults_lie_below_what_is_given_and_overrides_above(tmp_path: Path) ->
     assert table.scan().to_arrow()["id"].to_pylist() == [2]
 
 
-def test_a_value_that_is_none_is_refused_with_the_first_table(tmp_path: Path) -> None:
+def test_invalid_table_default_is_rejected_at_create_table(tmp_path: Path) -> None:
     catalog = new_lake(tmp_path / "lake", **{"table-default.write.delete.mode": "sideways"})
     with pytest.raises(InvalidArgumentError, match="sideways"):
         catalog.create_table("db.t", SCHEMA)

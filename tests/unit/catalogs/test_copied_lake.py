@@ -57,7 +57,7 @@ CHANGES: dict[str, Callable[[tf.Table], Any]] = {
 
 
 @pytest.mark.parametrize("change", CHANGES)
-def test_a_copy_is_not_written(copy: tf.Table, tmp_path: Path, change: str) -> None:
+def test_write_to_copied_lake_is_rejected(copy: tf.Table, tmp_path: Path, change: str) -> None:
     """CP-25"""
     before = everything(tmp_path)
     with pytest.raises(CopiedLakeError) as refused:
@@ -69,7 +69,7 @@ def test_a_copy_is_not_written(copy: tf.Table, tmp_path: Path, change: str) -> N
     assert str(pickle.loads(pickle.dumps(refused.value))) == str(refused.value)
 
 
-def test_a_copy_is_read_and_dropped_and_has_new_tables(copy: tf.Table, tmp_path: Path) -> None:
+def test_copied_lake_can_read_drop_and_create_tables(copy: tf.Table, tmp_path: Path) -> None:
     """CP-25"""
     assert live_tuples(copy) == [("a", number, "x") for number in range(3)]
     assert copy.maintenance.health().data_file_count == 1
@@ -84,14 +84,14 @@ def test_a_copy_is_read_and_dropped_and_has_new_tables(copy: tf.Table, tmp_path:
     assert original.scan().count() == 4
 
 
-def test_renaming_does_not_hide_where_the_files_are(copy: tf.Table) -> None:
+def test_renamed_table_of_copied_lake_is_still_read_only(copy: tf.Table) -> None:
     """CP-25"""
     renamed = copy.catalog.rename_table("db.t", "db.mine")
     with pytest.raises(CopiedLakeError):
         renamed.append(rows("b", [1]))
 
 
-def test_metadata_that_lies_elsewhere_is_shared_with_the_copy_too(tmp_path: Path) -> None:
+def test_copy_with_external_metadata_path_is_read_only(tmp_path: Path) -> None:
     """CP-25"""
     keyed_table(tmp_path, properties={"write.metadata.path": f"file://{tmp_path}/meta"}).append(rows("a", [1]))
     shutil.copytree(tmp_path / "lake", tmp_path / "copy")
@@ -99,7 +99,7 @@ def test_metadata_that_lies_elsewhere_is_shared_with_the_copy_too(tmp_path: Path
         tf.open_catalog(str(tmp_path / "copy")).load_table("db.t").append(rows("b", [1]))
 
 
-def test_a_table_of_another_lake_is_not_written_either(tmp_path: Path) -> None:
+def test_table_registered_in_two_lakes_is_read_only_in_the_second(tmp_path: Path) -> None:
     """CP-25: two catalogs on one table, without a copy."""
     table = keyed_table(tmp_path)
     with new_lake(tmp_path / "other") as other:
@@ -108,7 +108,7 @@ def test_a_table_of_another_lake_is_not_written_either(tmp_path: Path) -> None:
             registered.append(rows("b", [1]))
 
 
-def test_tables_outside_of_every_lake_and_lakes_in_lakes_are_written(tmp_path: Path) -> None:
+def test_external_tables_and_nested_lakes_are_writable(tmp_path: Path) -> None:
     """CP-25"""
     table = keyed_table(tmp_path)
     outside = table.catalog.create_table("db.out", table.schema, location=f"file://{tmp_path}/elsewhere/t")
@@ -129,7 +129,7 @@ def test_tables_outside_of_every_lake_and_lakes_in_lakes_are_written(tmp_path: P
     ],
     ids=["no database", "no catalog", "a table without metadata", "a catalog that cannot be read"],
 )
-def test_a_file_above_that_is_called_as_a_catalog_is(
+def test_unrelated_catalog_file_in_parent_does_not_block_writes(
     tmp_path: Path, statements: list[str] | None, is_refused: bool
 ) -> None:
     """CP-25: a file that is not a catalog with the table does not prevent writes; a file that cannot be read may be
@@ -145,7 +145,7 @@ def test_a_file_above_that_is_called_as_a_catalog_is(
         catalog.create_table("db.t", rows("a", [1]).schema).append(rows("a", [1]))
 
 
-def test_other_catalogs_in_sqlite_are_held_to_it(copy: tf.Table, tmp_path: Path) -> None:
+def test_copied_pyiceberg_sqlite_catalog_is_read_only(copy: tf.Table, tmp_path: Path) -> None:
     """CP-25: PyIceberg's own SQL catalog on the copied file."""
     backend = SqlCatalog(
         "tableformat", uri=f"sqlite:///{tmp_path}/copy/catalog.db", warehouse=f"file://{tmp_path}/copy"

@@ -102,7 +102,7 @@ def answers(table: tf.Table, error: str, statements: str = "") -> Iterator[None]
         ("database is locked", StorageError, r"is locked\. Nothing was changed\. Another process"),
     ],
 )
-def test_whatever_sqlite_answers_is_an_error_of_the_library(
+def test_sqlite_errors_are_raised_as_library_errors(
     table: tf.Table, answer: str, error: type[Exception], message: str
 ) -> None:
     """LK-29: through every entry point, and in Spark."""
@@ -114,7 +114,7 @@ def test_whatever_sqlite_answers_is_an_error_of_the_library(
     assert table.append(ROWS).added_row_count == 1
 
 
-def test_a_file_that_is_no_database_any_more(table: tf.Table, tmp_path: Path) -> None:
+def test_damaged_catalog_file_is_not_reported_as_outage(table: tf.Table, tmp_path: Path) -> None:
     """LK-29: a damaged file is not reported as an outage."""
     with closing(sqlite3.connect(tmp_path / "catalog.db")) as connection:
         connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
@@ -126,7 +126,7 @@ def test_a_file_that_is_no_database_any_more(table: tf.Table, tmp_path: Path) ->
 
 
 @pytest.mark.parametrize("answer", ["disk I/O error", "database or disk is full"])
-def test_a_commit_of_which_sqlite_says_that_it_failed(table: tf.Table, answer: str) -> None:
+def test_failed_sqlite_commit_outcome_is_checked(table: tf.Table, answer: str) -> None:
     """LK-29, CP-13: of a table it is looked whether it happened; a name that was to change may have."""
     catalog = cast(tf.Catalog, table.catalog)
     with answers(table, answer, "COMMIT"):
@@ -139,7 +139,7 @@ def test_a_commit_of_which_sqlite_says_that_it_failed(table: tf.Table, answer: s
     assert table.refresh().scan().count() == 1
 
 
-def test_a_swap_that_sqlite_refuses_is_no_lost_race(tmp_path: Path) -> None:
+def test_rejected_sqlite_swap_removes_files_without_retry(tmp_path: Path) -> None:
     """LK-29: nothing was applied, so that the files of the commit go; only a lock is waited for again."""
     with new_lake(f"{tmp_path}/lake") as catalog:
         properties = {"commit.retry.num-retries": "2", "commit.retry.max-wait-ms": "1"}
@@ -155,7 +155,7 @@ def test_a_swap_that_sqlite_refuses_is_no_lost_race(tmp_path: Path) -> None:
         assert sorted((tmp_path / "lake" / "db").rglob("*.*")) == before
 
 
-def test_another_process_that_does_not_let_go(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_locked_database_allows_reads_and_fails_writes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """LK-29: reads go on."""
     monkeypatch.setattr(sqlite_engine, "BUSY_TIMEOUT_SECONDS", 0)
     with new_lake(f"{tmp_path}/lake") as catalog:
@@ -168,7 +168,7 @@ def test_another_process_that_does_not_let_go(tmp_path: Path, monkeypatch: pytes
         catalog.create_namespace("x")
 
 
-def test_a_catalog_file_that_cannot_be_opened(tmp_path: Path) -> None:
+def test_catalog_file_that_cannot_be_opened_raises_error(tmp_path: Path) -> None:
     """LK-29: in the directory of a lake, or apart from it."""
     (tmp_path / "catalog.db").write_bytes(b"x" * 4096)
     for path, options in ((str(tmp_path), {}), ("s3://bucket/lake", {"catalog_file": f"{tmp_path}/catalog.db"})):

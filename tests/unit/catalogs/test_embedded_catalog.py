@@ -36,7 +36,7 @@ def local(location: str) -> Path:
     return Path(location.removeprefix("file://"))
 
 
-def test_directory_is_created_and_found_again_under_any_alias(tmp_path: Path) -> None:
+def test_catalog_directory_opens_under_any_name(tmp_path: Path) -> None:
     """FM-2: PyIceberg keys its rows by catalog name."""
     first = EmbeddedCatalog.at(tmp_path / "new" / "lake")
     table = new_table(first)
@@ -50,7 +50,7 @@ def test_directory_is_created_and_found_again_under_any_alias(tmp_path: Path) ->
     assert by_class.load_table("db.t").metadata == table.metadata
 
 
-def test_path_that_cannot_be_a_catalog(tmp_path: Path) -> None:
+def test_invalid_catalog_path_is_rejected(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(InvalidArgumentError, match="is a file, but a catalog is a directory"):
         EmbeddedCatalog.at(tmp_path / "file")
@@ -60,7 +60,7 @@ def test_path_that_cannot_be_a_catalog(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["my lake 100%", "a%20b", "%2Fünï"])
-def test_path_is_taken_literally(tmp_path: Path, name: str) -> None:
+def test_catalog_path_with_special_characters(tmp_path: Path, name: str) -> None:
     """SQLAlchemy gets the path of the catalog file in a URL, in which some characters have a special meaning."""
     table = new_table(EmbeddedCatalog.at(tmp_path / name))
     outcome = commit_change(table, append(data_file(table, "a.parquet", [1, 2])))
@@ -78,7 +78,7 @@ def open_and_create(directory: str, number: int) -> None:
 @pytest.mark.parametrize(
     "start", [threading.Thread, pytest.param(multiprocessing.get_context("spawn").Process, marks=pytest.mark.slow)]
 )
-def test_several_open_a_new_directory_at_once(tmp_path: Path, start: type[threading.Thread]) -> None:
+def test_concurrent_opening_of_a_new_catalog_directory(tmp_path: Path, start: type[threading.Thread]) -> None:
     workers = [start(target=open_and_create, args=(str(tmp_path / "lake"), number)) for number in range(2)]
     for worker in workers:
         worker.start()
@@ -88,7 +88,7 @@ def test_several_open_a_new_directory_at_once(tmp_path: Path, start: type[thread
     assert sorted(catalog.list_tables("db")) == [("db", f"t{number}") for number in range(2)]
 
 
-def test_child_of_a_fork_uses_connections_of_its_own(catalog: EmbeddedCatalog) -> None:
+def test_forked_child_uses_its_own_connections(catalog: EmbeddedCatalog) -> None:
     new_table(catalog)
     child = os.fork()
     if child == 0:
@@ -106,7 +106,7 @@ def test_commit_on_a_stale_handle_is_checked_against_the_catalog(catalog: Embedd
     assert (outcome.attempts, live(outcome.table)) == (1, {"a.parquet": 1, "b.parquet": 2})
 
 
-def test_swap_that_lost_leaves_no_metadata_file(catalog: EmbeddedCatalog, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_lost_race_leaves_no_metadata_file(catalog: EmbeddedCatalog, monkeypatch: pytest.MonkeyPatch) -> None:
     """CP-18."""
     table = new_table(catalog)
     files = metadata_files(table)
@@ -125,7 +125,7 @@ def test_swap_that_lost_leaves_no_metadata_file(catalog: EmbeddedCatalog, monkey
     assert "ours" not in kept.properties
 
 
-def test_old_metadata_files_go(catalog: EmbeddedCatalog) -> None:
+def test_old_metadata_files_are_removed(catalog: EmbeddedCatalog) -> None:
     table = new_table(catalog, properties={"write.metadata.previous-versions-max": "3"})
     for number in range(6):
         outcome = commit_change(table, append(data_file(table, f"{number}.parquet")))
@@ -138,7 +138,7 @@ def test_old_metadata_files_go(catalog: EmbeddedCatalog) -> None:
     ]
 
 
-def test_old_metadata_files_stay_when_asked(catalog: EmbeddedCatalog) -> None:
+def test_old_metadata_files_are_kept_if_configured(catalog: EmbeddedCatalog) -> None:
     keep = {"write.metadata.previous-versions-max": "1", "write.metadata.delete-after-commit.enabled": "false"}
     table = new_table(catalog, properties=keep)
     for number in range(3):
@@ -146,7 +146,7 @@ def test_old_metadata_files_stay_when_asked(catalog: EmbeddedCatalog) -> None:
     assert sum(name.endswith(".metadata.json") for name in metadata_files(table)) == 4
 
 
-def test_gzip_is_honoured(catalog: EmbeddedCatalog, tmp_path: Path) -> None:
+def test_metadata_compression_codec_is_honoured(catalog: EmbeddedCatalog, tmp_path: Path) -> None:
     table = new_table(catalog, properties={"write.metadata.compression-codec": "gzip"})
     outcome = commit_change(table, append(data_file(table, "a.parquet", [1])))
     assert outcome.metadata_location.endswith(".gz.metadata.json")
@@ -176,7 +176,7 @@ def test_v2_table_is_upgraded_to_v3(catalog: EmbeddedCatalog, tmp_path: Path) ->
     assert live_values(outcome.table, "id") == [1, 2, 3, 4]
 
 
-def test_transactions_of_pyiceberg_work_as_before(catalog: EmbeddedCatalog) -> None:
+def test_pyiceberg_transactions_work_on_the_catalog(catalog: EmbeddedCatalog) -> None:
     table = new_table(catalog)
     rows = data_file(table, "a.parquet", [1, 2])
     table.add_files([rows.file_path])
@@ -206,7 +206,7 @@ def test_purge_removes_every_file_of_the_table(catalog: EmbeddedCatalog) -> None
 
 
 @pytest.mark.parametrize("is_ours", [True, False])
-def test_purge_removes_what_was_committed_meanwhile(
+def test_purge_removes_concurrently_committed_files(
     catalog: EmbeddedCatalog, monkeypatch: pytest.MonkeyPatch, is_ours: bool
 ) -> None:
     """MT-53: no remaining metadata references its files, so they would stay for ever."""
@@ -231,7 +231,7 @@ def test_purge_removes_what_was_committed_meanwhile(
     assert not local(table.location()).exists()
 
 
-def test_table_whose_files_others_may_use_is_not_purged(catalog: EmbeddedCatalog, tmp_path: Path) -> None:
+def test_purge_is_rejected_if_gc_is_disabled(catalog: EmbeddedCatalog, tmp_path: Path) -> None:
     """MT-65: neither entry point removes the files or the table. Without purge the table is dropped and its files
     stay."""
     table = new_table(catalog, properties={"gc.enabled": "false"})

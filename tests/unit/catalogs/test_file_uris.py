@@ -21,9 +21,7 @@ ROWS = pa.table({"customer": ["ann", "ann", "bob"], "order": [1, 2, 3], "amount"
 
 
 @pytest.mark.parametrize("prefix", ["file:", "file://", "file://localhost", "FILE:"])
-def test_a_file_uri_is_the_directory_that_it_names(
-    tmp_path: Path, prefix: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_file_uri_opens_its_directory(tmp_path: Path, prefix: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     tf.open_catalog(str(tmp_path / "lake")).create_namespace("db")
     assert tf.open_catalog(f"{prefix}{tmp_path}/lake").list_namespaces() == ["db"]
@@ -63,7 +61,7 @@ def test_a_file_uri_is_decoded_once(tmp_path: Path, prefix: str) -> None:
     assert (result.exit_code, "8.5" in result.output) == (0, True)
 
 
-def test_a_uri_that_could_be_two_directories_is_refused(tmp_path: Path) -> None:
+def test_ambiguous_file_uri_is_rejected(tmp_path: Path) -> None:
     (tmp_path / "my%20lake").mkdir()
     with pytest.raises(InvalidArgumentError, match="my lake"):
         tf.open_catalog(f"file://{tmp_path}/my%20lake")
@@ -72,7 +70,7 @@ def test_a_uri_that_could_be_two_directories_is_refused(tmp_path: Path) -> None:
     assert tf.open_catalog(tmp_path / "my%20lake").list_namespaces() == ["shop"]
 
 
-def test_the_target_of_a_copy_and_a_catalog_file_are_decoded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_copy_target_and_catalog_file_uris_are_decoded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     catalog = tf.open_catalog(tmp_path / "lake")
     catalog.create_namespace("shop")
@@ -85,7 +83,7 @@ def test_the_target_of_a_copy_and_a_catalog_file_are_decoded(tmp_path: Path, mon
     assert not [path for path in tmp_path.iterdir() if path.name.startswith("file:")]
 
 
-def test_locations_are_read_as_they_stand_and_uris_of_existing_files_are_decoded(tmp_path: Path) -> None:
+def test_percent_encoded_locations_are_read_literally_first(tmp_path: Path) -> None:
     """LK-32: Iceberg and Hive write `day=a%20b` for a directory of that very name."""
     catalog = tf.open_catalog(tmp_path / "lake")
     catalog.create_namespace("shop")
@@ -100,7 +98,7 @@ def test_locations_are_read_as_they_stand_and_uris_of_existing_files_are_decoded
     assert table.scan().to_arrow().sort_by("order") == ROWS
 
 
-def test_the_uri_of_a_metadata_file_is_decoded(tmp_path: Path) -> None:
+def test_metadata_file_uri_is_decoded(tmp_path: Path) -> None:
     catalog = tf.open_catalog(tmp_path / "my lake")
     catalog.create_namespace("shop")
     table = catalog.create_table("shop.orders", ORDERS)

@@ -74,7 +74,7 @@ CHANGES: dict[str, Callable[[tf.Table], Any]] = {
 
 
 @pytest.mark.parametrize("what", ["the lake", "its file"])
-def test_a_lake_that_is_moved_away_is_an_error_until_it_is_back(tmp_path: Path, table: tf.Table, what: str) -> None:
+def test_moved_away_lake_raises_error_until_restored(tmp_path: Path, table: tf.Table, what: str) -> None:
     """LK-28: nothing is committed to the former file, or written to its former location."""
     catalog = cast(tf.Catalog, table.catalog)
     moved = (tmp_path / "lake") if what == "the lake" else (tmp_path / "lake" / "catalog.db")
@@ -99,7 +99,7 @@ def test_a_lake_that_is_moved_away_is_an_error_until_it_is_back(tmp_path: Path, 
     assert live_tuples(opened_anew(tmp_path / "lake")) == [("a", 1, "x"), ("b", 1, "x")]
 
 
-def test_commits_go_to_the_lake_that_took_the_place(tmp_path: Path, table: tf.Table) -> None:
+def test_commits_go_to_the_lake_now_at_the_path(tmp_path: Path, table: tf.Table) -> None:
     """LK-28: the former lake, which was renamed, stays unchanged."""
     replace_by_copy(tmp_path)
     table.append(rows("b", [1]))
@@ -110,7 +110,7 @@ def test_commits_go_to_the_lake_that_took_the_place(tmp_path: Path, table: tf.Ta
     assert live_tuples(opened_anew(tmp_path / "former")) == [("a", 1, "x")]
 
 
-def test_a_file_that_is_made_anew_is_no_catalog_of_the_tables(tmp_path: Path, table: tf.Table) -> None:
+def test_recreated_catalog_file_does_not_have_the_tables(tmp_path: Path, table: tf.Table) -> None:
     """LK-28: an error is raised, because the commit could not be found by anyone."""
     shutil.rmtree(tmp_path / "lake")
     tf.open_catalog(str(tmp_path / "lake")).close()
@@ -119,7 +119,7 @@ def test_a_file_that_is_made_anew_is_no_catalog_of_the_tables(tmp_path: Path, ta
     assert [path for path in (tmp_path / "lake").rglob("*") if path.suffix == ".parquet"] == []
 
 
-def test_a_lake_that_is_replaced_after_the_rows_were_written(
+def test_lake_replaced_after_staging_rejects_the_commit(
     tmp_path: Path, table: tf.Table, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """LK-28: the files of the change stayed in the former one, so that the new one shall not name them."""
@@ -144,7 +144,7 @@ def test_a_lake_that_is_replaced_after_the_rows_were_written(
 
 
 @pytest.mark.parametrize("move", [replace_by_copy, lambda each: (each / "lake").rename(each / "former")])
-def test_a_lake_that_is_moved_between_the_statement_and_its_commit(
+def test_lake_moved_before_commit_reports_nothing_committed(
     tmp_path: Path, table: tf.Table, move: Callable[[Path], Any]
 ) -> None:
     """LK-28: the error says that the commit did not happen; its outcome is not unknown (CP-13)."""
@@ -162,7 +162,7 @@ def test_a_lake_that_is_moved_between_the_statement_and_its_commit(
             assert live_tuples(opened_anew(tmp_path / place)) == [("a", 1, "x")]
 
 
-def test_a_backup_takes_the_place(tmp_path: Path, table: tf.Table) -> None:
+def test_handle_continues_on_a_restored_backup(tmp_path: Path, table: tf.Table) -> None:
     """LK-28: a handle that is newer than the backup continues with the contents of the backup."""
     shutil.copytree(tmp_path / "lake", tmp_path / "backup")
     table.append(rows("b", [1]))
@@ -175,7 +175,7 @@ def test_a_backup_takes_the_place(tmp_path: Path, table: tf.Table) -> None:
     assert table.verify(deep=True).errors == ()
 
 
-def test_a_pickled_catalog_makes_no_lake(tmp_path: Path, table: tf.Table) -> None:
+def test_unpickled_catalog_does_not_create_a_lake(tmp_path: Path, table: tf.Table) -> None:
     """LK-28: if the lake is gone, the catalog raises an error, and a handle reads the remaining files."""
     pickled = pickle.dumps((table.catalog, table))
     (tmp_path / "lake" / "catalog.db").rename(tmp_path / "away")
@@ -193,7 +193,7 @@ def test_a_pickled_catalog_makes_no_lake(tmp_path: Path, table: tf.Table) -> Non
     assert not (tmp_path / "lake").exists()
 
 
-def test_a_copy_that_was_relocated_to_the_place_of_the_original(tmp_path: Path, table: tf.Table) -> None:
+def test_relocated_copy_at_the_original_path(tmp_path: Path, table: tf.Table) -> None:
     """LK-28, LK-8: a restored lake, whose metadata has its current location."""
     catalog = cast(tf.Catalog, table.catalog)
     relocate_to(catalog.iceberg, str(tmp_path / "backup"), {})

@@ -93,7 +93,7 @@ def check_nothing_changes(table: tf.Table, error: type[TableFormatError], watche
     assert everything(watched) == before
 
 
-def test_a_moved_lake_is_read_and_not_written(moved: tf.Catalog, tmp_path: Path) -> None:
+def test_moved_lake_is_read_only(moved: tf.Catalog, tmp_path: Path) -> None:
     """LK-3, LK-4"""
     table = moved.load_table("db.t")
     check_every_door(tmp_path / "new" / "place", table)
@@ -104,7 +104,7 @@ def test_a_moved_lake_is_read_and_not_written(moved: tf.Catalog, tmp_path: Path)
     assert not (tmp_path / "lake").exists()
 
 
-def test_a_moved_lake_takes_new_tables_and_forgets_old_ones(moved: tf.Catalog, tmp_path: Path) -> None:
+def test_moved_lake_accepts_new_tables_and_drops_old_ones(moved: tf.Catalog, tmp_path: Path) -> None:
     """LK-4"""
     new = moved.create_table("db.new", KEYED, key=["id1", "id2"])
     new.append(moved.load_table("db.t").scan().to_arrow())
@@ -114,7 +114,7 @@ def test_a_moved_lake_takes_new_tables_and_forgets_old_ones(moved: tf.Catalog, t
     assert moved.rename_table("db.t", "db.u").scan().count() == 2
 
 
-def test_a_copy_reads_its_own_files(tmp_path: Path) -> None:
+def test_copied_lake_reads_its_own_files(tmp_path: Path) -> None:
     """LK-3, LK-4, CP-25: regardless of later changes to the original's files."""
     original = make_lake(tmp_path)
     shutil.copytree(tmp_path / "lake", tmp_path / "copy")
@@ -127,7 +127,7 @@ def test_a_copy_reads_its_own_files(tmp_path: Path) -> None:
         check_every_door(tmp_path / "copy", copy.load_table("db.t"))
 
 
-def test_a_catalog_file_that_was_copied_alone_reads_the_tables_where_they_are(tmp_path: Path) -> None:
+def test_copied_catalog_file_alone_reads_original_tables(tmp_path: Path) -> None:
     """LK-3: the files exist in no other location."""
     make_lake(tmp_path)
     (tmp_path / "copy").mkdir()
@@ -137,7 +137,7 @@ def test_a_catalog_file_that_was_copied_alone_reads_the_tables_where_they_are(tm
         check_nothing_changes(copy.load_table("db.t"), CopiedLakeError, tmp_path)
 
 
-def test_a_lake_of_an_older_version_is_found_by_its_files(moved: tf.Catalog, tmp_path: Path) -> None:
+def test_lake_location_of_older_version_is_detected_from_files(moved: tf.Catalog, tmp_path: Path) -> None:
     """LK-3: its SQLite file does not state where it was created."""
     moved.close()
     with sqlite3.connect(tmp_path / "new" / "place" / "catalog.db") as connection:
@@ -151,7 +151,7 @@ def test_a_lake_of_an_older_version_is_found_by_its_files(moved: tf.Catalog, tmp
 
 
 @pytest.mark.parametrize("release", sorted(path.name for path in GOLDEN.iterdir()))
-def test_lakes_of_released_versions_are_opened_where_they_are(tmp_path: Path, release: str) -> None:
+def test_moved_lakes_of_released_versions_are_opened(tmp_path: Path, release: str) -> None:
     """LK-3"""
     shutil.copytree(GOLDEN / release / "lake", tmp_path / "lake")
     expected = json.loads((GOLDEN / release / "expected.json").read_text())
@@ -184,7 +184,7 @@ def mounted(tmp_path: Path) -> Iterator[Callable[[], Path]]:
         subprocess.run(["umount", place], check=True)
 
 
-def test_a_lake_that_is_mounted_read_only_is_read(tmp_path: Path, mounted: Callable[[], Path]) -> None:
+def test_read_only_mounted_lake_is_read(tmp_path: Path, mounted: Callable[[], Path]) -> None:
     """LK-3, LK-5: a mount also changes the location of the lake."""
     make_lake(tmp_path)
     place = mounted()
@@ -210,7 +210,7 @@ def test_a_lake_that_is_mounted_read_only_is_read(tmp_path: Path, mounted: Calla
     assert before.items() <= everything(tmp_path / "lake").items()
 
 
-def test_a_lake_without_the_right_to_write_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_lake_without_write_permission_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """LK-5: the system's answer is the one of another user."""
     make_lake(tmp_path)
     monkeypatch.setattr(os, "access", lambda _path, mode: mode != os.W_OK)
@@ -220,7 +220,7 @@ def test_a_lake_without_the_right_to_write_is_read(tmp_path: Path, monkeypatch: 
 
 
 @pytest.mark.parametrize("left", [(), ("-wal", "-shm"), ("-wal",)])
-def test_whatever_the_last_writer_left_is_read(
+def test_read_only_lake_with_leftover_wal_files_is_read(
     tmp_path: Path, mounted: Callable[[], Path], left: tuple[str, ...]
 ) -> None:
     """LK-5: nothing, log and index of a writer that was killed, or a log alone."""

@@ -28,7 +28,7 @@ def catalog(tmp_path: Path) -> Iterator[Catalog]:
         yield opened
 
 
-def test_a_table_is_made_found_and_dropped(catalog: Catalog) -> None:
+def test_table_in_nested_namespace_is_created_listed_and_dropped(catalog: Catalog) -> None:
     assert catalog.list_namespaces() == ["x"]
     assert catalog.list_namespaces(recursive=True) == ["x", "x.y"]
     assert (catalog.list_tables("x"), catalog.list_tables("x.y")) == ([], ["x.y.t"])
@@ -42,7 +42,7 @@ def test_a_table_is_made_found_and_dropped(catalog: Catalog) -> None:
     assert not catalog.table_exists("x.y.t")
 
 
-def test_a_namespace_with_namespaces_in_it_stays(catalog: Catalog) -> None:
+def test_namespace_with_children_cannot_be_dropped(catalog: Catalog) -> None:
     with pytest.raises(InvalidArgumentError, match=r"'x' still has namespaces: x\.y"):
         catalog.drop_namespace("x")
     catalog.drop_table("x.y.t")
@@ -51,7 +51,7 @@ def test_a_namespace_with_namespaces_in_it_stays(catalog: Catalog) -> None:
     assert catalog.list_namespaces() == []
 
 
-def test_duckdb_and_the_command_line_see_it(catalog: Catalog, tmp_path: Path) -> None:
+def test_nested_table_is_visible_in_duckdb_and_command_line(catalog: Catalog, tmp_path: Path) -> None:
     with duckdb.connect() as connection:
         tableformat.duckdb.attach(connection, catalog, name="lake")
         assert connection.execute('SELECT count(*) FROM lake."x.y".t').fetchall() == [(2,)]
@@ -60,7 +60,7 @@ def test_duckdb_and_the_command_line_see_it(catalog: Catalog, tmp_path: Path) ->
 
 
 @pytest.mark.parametrize("properties", [{"\ud800": "x"}, {"x": "\udc00"}, {"x": 1}])
-def test_properties_that_are_no_text(catalog: Catalog, properties: dict[str, Any]) -> None:
+def test_non_text_namespace_properties_are_rejected(catalog: Catalog, properties: dict[str, Any]) -> None:
     """Found by hostile calls: a UnicodeEncodeError."""
     with pytest.raises(InvalidArgumentError, match="namespace properties must be text"):
         catalog.create_namespace("a", properties=properties)

@@ -35,7 +35,9 @@ def add_a_row(table: tf.Table) -> tuple[int, int]:
     return before, table.scan().count()
 
 
-def test_a_spawned_process_reads_and_writes(table: tf.Table, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_pickled_handle_reads_and_writes_in_spawned_process(
+    table: tf.Table, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """The handle is at the snapshot that it was pinned to; the other process may be in another directory."""
     monkeypatch.chdir(tmp_path.parent)
     with multiprocessing.get_context("spawn").Pool(1) as pool:
@@ -44,7 +46,7 @@ def test_a_spawned_process_reads_and_writes(table: tf.Table, tmp_path: Path, mon
     assert table.refresh().scan().count() == 3
 
 
-def test_handles_are_what_they_were(table: tf.Table, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_handles_round_trip_through_pickle(table: tf.Table, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Pinned snapshot, branch, catalog; what is read from its metadata file alone stays so."""
     assert table.catalog is not None
     table.create_branch("audit")
@@ -63,14 +65,14 @@ def test_handles_are_what_they_were(table: tf.Table, tmp_path: Path, monkeypatch
     catalog.close()
 
 
-def test_secrets_are_in_no_repr(table: tf.Table) -> None:
+def test_repr_does_not_contain_secrets(table: tf.Table) -> None:
     catalog, here, scan = pickle.loads(pickle.dumps((table.catalog, table, table.scan())))
     assert catalog.iceberg.properties["s3.secret-access-key"] == SECRET
     assert SECRET not in f"{catalog!r} {here!r} {scan!r}"
     catalog.close()
 
 
-def test_a_catalog_that_nobody_could_open_again_is_not_pickled(table: tf.Table) -> None:
+def test_in_memory_catalog_cannot_be_pickled(table: tf.Table) -> None:
     catalog = tf.Catalog(InMemoryCatalog("somewhere"))
     with pytest.raises(UnsupportedFeatureError, match=r"'somewhere' cannot be pickled.*open_catalog\(\)"):
         pickle.dumps(catalog)

@@ -52,7 +52,7 @@ def written(tmp_path: Path, text: str) -> str:
         (json.dumps({"format-version": 4}), UnsupportedFeatureError, "format version 4"),
     ],
 )
-def test_file_that_is_no_metadata_leaves_no_table(
+def test_registering_invalid_metadata_file_creates_no_table(
     catalog: tf.Catalog, tmp_path: Path, text: str | None, error: type[TableFormatError], told: str
 ) -> None:
     location = f"{tmp_path}/none.metadata.json" if text is None else written(tmp_path, text)
@@ -61,7 +61,7 @@ def test_file_that_is_no_metadata_leaves_no_table(
     assert catalog.list_tables("db") == []
 
 
-def test_location_that_no_file_io_opens_leaves_no_table(catalog: tf.Catalog) -> None:
+def test_unknown_uri_scheme_creates_no_table(catalog: tf.Catalog) -> None:
     with pytest.raises(InvalidArgumentError, match="no FileIO is known for foo: URIs"):
         catalog.register_table("db.t", "foo://x/t.metadata.json")
     with pytest.raises(InvalidArgumentError, match="no FileIO is known for foo: URIs"):
@@ -69,14 +69,14 @@ def test_location_that_no_file_io_opens_leaves_no_table(catalog: tf.Catalog) -> 
     assert catalog.list_tables("db") == []
 
 
-def test_file_of_an_unknown_kind_is_refused_where_it_is_named_later(catalog: tf.Catalog) -> None:
+def test_add_files_rejects_unknown_uri_scheme(catalog: tf.Catalog) -> None:
     table = catalog.create_table("db.t", SCHEMA)
     with pytest.raises(InvalidArgumentError, match="no FileIO is known for foo: URIs"):
         table.add_files(["foo://x/part.parquet"])
 
 
 @pytest.mark.parametrize("spelled", [lambda location: location, lambda location: location.removeprefix("file://")])
-def test_a_table_has_one_name_in_a_lake(tmp_path: Path, spelled: Callable[[str], str]) -> None:
+def test_registering_a_table_twice_is_rejected(tmp_path: Path, spelled: Callable[[str], str]) -> None:
     """LK-25: commits under one name removed the metadata file that the other one was at, jobs its data files."""
     with new_lake(tmp_path / "lake") as lake:
         lake.create_table("db.other", pa.schema([("id", pa.int64())]))
@@ -91,7 +91,7 @@ def test_a_table_has_one_name_in_a_lake(tmp_path: Path, spelled: Callable[[str],
         assert lake.register_table("db.u", location).scan().count() == 1
 
 
-def test_a_dropped_table_comes_back_beside_one_that_got_its_name(tmp_path: Path) -> None:
+def test_dropped_table_is_registered_beside_its_successor(tmp_path: Path) -> None:
     """LK-25: two tables with files in one directory; and a table whose metadata is lost, registered with an older
     metadata file."""
     with new_lake(tmp_path / "lake") as lake:
@@ -106,9 +106,7 @@ def test_a_dropped_table_comes_back_beside_one_that_got_its_name(tmp_path: Path)
         assert lake.register_table("db.older", older).scan().count() == 1
 
 
-def test_relative_paths_mean_the_same_place_in_another_directory(
-    catalog: tf.Catalog, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_relative_paths_are_made_absolute(catalog: tf.Catalog, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """LK-30: of a metadata file that is registered, and of the location of a new table."""
     monkeypatch.chdir(tmp_path)
     made = catalog.create_table("db.made", SCHEMA, location="somewhere/made")
@@ -123,7 +121,7 @@ def test_relative_paths_mean_the_same_place_in_another_directory(
     assert table.scan().to_arrow()["id"].to_pylist() == [2, 1]
 
 
-def test_directory_of_a_table_is_answered_with_its_newest_metadata_file(catalog: tf.Catalog) -> None:
+def test_registering_a_directory_suggests_its_newest_metadata_file(catalog: tf.Catalog) -> None:
     table = catalog.create_table("db.t", SCHEMA)
     table.append([{"id": 1}])
     catalog.drop_table("db.t")
@@ -133,7 +131,7 @@ def test_directory_of_a_table_is_answered_with_its_newest_metadata_file(catalog:
     assert catalog.list_tables("db") == []
 
 
-def test_table_that_was_moved_is_not_registered(catalog: tf.Catalog, tmp_path: Path) -> None:
+def test_moved_table_cannot_be_registered(catalog: tf.Catalog, tmp_path: Path) -> None:
     """No file of such a table could be read; `read_metadata` finds its files next to the metadata."""
     table = catalog.create_table("db.t", SCHEMA)
     table.append([{"id": 1}])

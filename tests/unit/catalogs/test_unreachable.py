@@ -69,7 +69,9 @@ CALLS: dict[str, Callable[[tf.Catalog], object]] = {
 }
 
 
-def test_every_call_names_the_catalog(away: tf.Catalog, capfd: pytest.CaptureFixture[str]) -> None:
+def test_unreachable_catalog_raises_storage_error_with_its_name(
+    away: tf.Catalog, capfd: pytest.CaptureFixture[str]
+) -> None:
     """LK-11: one StorageError, which Spark's process passes on without a traceback."""
     for name, call in CALLS.items():
         with pytest.raises(StorageError, match=r"catalog 'prod' cannot be reached: .*refused.* try again") as caught:
@@ -81,7 +83,7 @@ def test_every_call_names_the_catalog(away: tf.Catalog, capfd: pytest.CaptureFix
 
 
 @pytest.mark.parametrize("kind", ["lake", "sql"])
-def test_database_that_goes_away(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str) -> None:
+def test_unavailable_database_raises_storage_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str) -> None:
     """LK-11: errors that a database returns keep their class; a refused connection is an outage."""
     if kind == "lake":
         catalog = tf.open_catalog(str(tmp_path / "lake"))
@@ -110,7 +112,9 @@ def test_database_that_goes_away(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     assert table.refresh().scan().count() == 0
 
 
-def test_creation_that_got_no_answer(away: tf.Catalog, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_table_creation_without_response_is_unknown(
+    away: tf.Catalog, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     """CP-13: the table may exist, and the error says how to find out."""
 
     class Creation:

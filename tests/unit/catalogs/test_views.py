@@ -63,9 +63,7 @@ def metadata_files(lake: Path) -> list[dict[str, Any]]:
     return [json.loads(gzip.decompress(file.read_bytes())) for file in files]
 
 
-def test_a_view_is_a_file_of_icebergs_specification_and_a_row_of_its_jdbc_catalog(
-    catalog: Catalog, tmp_path: Path
-) -> None:
+def test_view_metadata_follows_iceberg_view_spec_and_jdbc_catalog(catalog: Catalog, tmp_path: Path) -> None:
     """SQ-26."""
     (stored,) = metadata_files(tmp_path / "lake")
     (version,) = stored["versions"]
@@ -89,7 +87,7 @@ def test_a_view_is_a_file_of_icebergs_specification_and_a_row_of_its_jdbc_catalo
         assert loaded(other).metadata == loaded(catalog).metadata
 
 
-def test_versions_are_kept_found_again_and_bounded(catalog: Catalog, tmp_path: Path) -> None:
+def test_view_versions_are_kept_reused_and_limited(catalog: Catalog, tmp_path: Path) -> None:
     """SQ-27."""
     view = catalog.views.replace(loaded(catalog), definition("SELECT a + 1 FROM t"), {})
     assert [each.version_id for each in view.versions] == [1, 2]
@@ -108,7 +106,7 @@ def test_versions_are_kept_found_again_and_bounded(catalog: Catalog, tmp_path: P
         catalog.views.replace(few, definition("SELECT 4"), {"version.history.num-entries": "none"})
 
 
-def test_sql_of_another_engine_is_not_lost_in_silence(catalog: Catalog) -> None:
+def test_replace_view_does_not_silently_drop_other_dialects(catalog: Catalog) -> None:
     """SQ-27."""
     with pytest.raises(InvalidArgumentError, match="SQL for spark"):
         catalog.views.replace(loaded(catalog), definition("SELECT a FROM t", "trino"), {})
@@ -137,7 +135,7 @@ def test_sql_of_another_engine_is_not_lost_in_silence(catalog: Catalog) -> None:
         (lambda lake: lake.list_views("dc"), NamespaceNotFoundError, "db"),
     ],
 )
-def test_tables_and_views_share_their_names(
+def test_tables_and_views_share_one_namespace(
     catalog: Catalog, change: Callable[[Catalog], object], error: type[Exception], match: str
 ) -> None:
     """SQ-26."""
@@ -146,7 +144,7 @@ def test_tables_and_views_share_their_names(
     assert (catalog.list_tables(), catalog.list_views()) == (["db.t"], ["db.v"])
 
 
-def test_a_place_of_the_metadata_is_refused(catalog: Catalog) -> None:
+def test_view_metadata_path_property_is_rejected(catalog: Catalog) -> None:
     for properties in ({"write.metadata.path": "/elsewhere"}, {"write.metadata.compression-codec": "none"}):
         with pytest.raises(UnsupportedFeatureError, match="set a location"):
             catalog.views.create(("db", "w"), definition("1"), properties)
@@ -155,7 +153,7 @@ def test_a_place_of_the_metadata_is_refused(catalog: Catalog) -> None:
     assert catalog.list_views("db") == ["db.v"]
 
 
-def test_of_two_writers_the_second_is_told(catalog: Catalog, tmp_path: Path) -> None:
+def test_concurrent_view_replacement_conflicts(catalog: Catalog, tmp_path: Path) -> None:
     mine, theirs = loaded(catalog), loaded(catalog)
     catalog.views.replace(theirs, definition("SELECT 2"), {})
     with pytest.raises(CommitConflictError):
@@ -163,7 +161,7 @@ def test_of_two_writers_the_second_is_told(catalog: Catalog, tmp_path: Path) -> 
     assert len(metadata_files(tmp_path / "lake")) == 2
 
 
-def test_a_view_is_renamed_and_dropped_with_its_files(catalog: Catalog, tmp_path: Path) -> None:
+def test_rename_and_drop_view_with_its_files(catalog: Catalog, tmp_path: Path) -> None:
     catalog.create_namespace("db.deep")
     catalog.views.replace(loaded(catalog), definition("SELECT 2"), {})
     catalog.views.rename(NAME, ("db", "deep", "w"))
@@ -172,7 +170,7 @@ def test_a_view_is_renamed_and_dropped_with_its_files(catalog: Catalog, tmp_path
     assert catalog.list_views() == metadata_files(tmp_path / "lake") == []
 
 
-def test_views_of_a_lake_that_was_moved(catalog: Catalog, tmp_path: Path) -> None:
+def test_views_of_a_moved_lake(catalog: Catalog, tmp_path: Path) -> None:
     """LK-3, LK-4, LK-6."""
     catalog.close()
     shutil.copytree(tmp_path / "lake", tmp_path / "copy")
@@ -192,7 +190,7 @@ def test_views_of_a_lake_that_was_moved(catalog: Catalog, tmp_path: Path) -> Non
     assert metadata_files(tmp_path / "lake") == before
 
 
-def test_a_backup_has_the_views(catalog: Catalog, tmp_path: Path) -> None:
+def test_backup_contains_views(catalog: Catalog, tmp_path: Path) -> None:
     """LK-6."""
     catalog.relocate(tmp_path / "backup")
     with open_catalog(str(tmp_path / "backup")) as backup:
@@ -206,7 +204,7 @@ def test_a_backup_has_the_views(catalog: Catalog, tmp_path: Path) -> None:
         assert loaded(backup).metadata.versions == loaded(catalog).metadata.versions
 
 
-def test_a_database_of_the_older_layout_has_no_views(tmp_path: Path) -> None:
+def test_older_database_layout_does_not_support_views(tmp_path: Path) -> None:
     with new_lake(tmp_path / "lake") as made, made.iceberg.engine.begin() as connection:  # type: ignore[attr-defined]
         connection.execute(text("ALTER TABLE iceberg_tables DROP COLUMN iceberg_type"))
     with open_catalog(str(tmp_path / "lake")) as old:

@@ -74,7 +74,7 @@ def test_directory_of_parquet_files(catalog: tf.Catalog, tmp_path: Path) -> None
     [{"key": ["name"]}, {"partition_by": ["name"]}, {"properties": {"tableformat.upkeep": "writer"}}],
     ids=["key", "partitions", "properties"],
 )
-def test_another_definition_is_refused(catalog: tf.Catalog, definition: dict[str, object]) -> None:
+def test_different_definition_of_existing_table_is_rejected(catalog: tf.Catalog, definition: dict[str, object]) -> None:
     catalog.write("hr.people", PEOPLE, key=["id"], partition_by=["bucket(4, id)"])
     with pytest.raises(InvalidArgumentError):
         catalog.write("hr.people", PEOPLE, **definition)  # type: ignore[arg-type]
@@ -83,7 +83,7 @@ def test_another_definition_is_refused(catalog: tf.Catalog, definition: dict[str
 
 
 @pytest.mark.parametrize("rows", ["missing.parquet", {}, []], ids=["path", "dict", "list"])
-def test_without_columns_nothing_is_created(catalog: tf.Catalog, rows: object) -> None:
+def test_rows_without_columns_create_nothing(catalog: tf.Catalog, rows: object) -> None:
     with pytest.raises(InvalidArgumentError):
         catalog.write("hr.people", rows)
     assert catalog.list_namespaces() == []
@@ -112,7 +112,7 @@ def test_sql_reads_and_changes(catalog: tf.Catalog) -> None:
     assert catalog.sql("SELECT name FROM hr.people ORDER BY id").fetchall() == [("bob",), ("tom",)]
 
 
-def test_rows_of_a_table_in_other_libraries(catalog: tf.Catalog) -> None:
+def test_table_converts_to_pandas_and_polars(catalog: tf.Catalog) -> None:
     catalog.write("hr.people", PEOPLE, key=["id"])
     table = catalog.load_table("hr.people")
     assert table.head(1).num_rows == 1

@@ -55,7 +55,7 @@ def tasks(table: tf.Table, **options: Any) -> tuple[ChangeTask, ...]:
 
 
 @VERSIONS
-def test_every_kind_of_delete_gives_the_rows_that_it_deleted(tmp_path: Path, version: int) -> None:
+def test_every_delete_kind_reports_its_deleted_rows(tmp_path: Path, version: int) -> None:
     """CF-3: range, equality and position deletes, vectors, whole rows; the feed begins with the first snapshot."""
     table = new_table(new_catalog(tmp_path), version)
     table.append(rows("A", 1, 2, 3, 4, 5, note="old"))
@@ -78,7 +78,7 @@ def test_every_kind_of_delete_gives_the_rows_that_it_deleted(tmp_path: Path, ver
     check_feed(table.view)
 
 
-def test_row_is_deleted_once_however_many_deletes_reach_it(table: tf.Table) -> None:
+def test_row_deleted_several_times_is_reported_once(table: tf.Table) -> None:
     """CF-3: several deletes of one commit; a later delete of what is deleted; a row that its own commit deletes."""
     table.append(rows("A", 1, 2))
     with table.transaction() as several:
@@ -97,7 +97,7 @@ def test_row_is_deleted_once_however_many_deletes_reach_it(table: tf.Table) -> N
     ]
 
 
-def test_data_files_that_leave_give_their_rows(tmp_path: Path) -> None:
+def test_removed_data_files_report_their_live_rows(tmp_path: Path) -> None:
     """CF-3: of a file that an overwrite removes the rows that were alive are deleted, none twice."""
     table = new_table(new_catalog(tmp_path), 2)
     table.append(rows("A", 1, 2))
@@ -116,7 +116,7 @@ def test_data_files_that_leave_give_their_rows(tmp_path: Path) -> None:
     check_feed(table.view)
 
 
-def test_delete_that_is_taken_back_gives_its_rows_again(table: tf.Table) -> None:
+def test_removed_delete_file_reports_its_rows_as_inserts(table: tf.Table) -> None:
     """CF-3: an overwrite that only removes a delete file; other rows that are deleted stay so."""
     table.append(rows("A", 1, 2, 3))
     table.delete("id = 3", mode="scan")
@@ -135,7 +135,7 @@ def test_delete_that_is_taken_back_gives_its_rows_again(table: tf.Table) -> None
 
 
 @VERSIONS
-def test_jobs_give_no_events_and_no_tasks(tmp_path: Path, version: int) -> None:
+def test_maintenance_jobs_produce_no_events_or_tasks(tmp_path: Path, version: int) -> None:
     """CF-4, CF-8: compaction, conversion, merging and manifest rewrites; the events of earlier snapshots stay the
     same."""
     table = new_table(new_catalog(tmp_path), version)
@@ -155,7 +155,7 @@ def test_jobs_give_no_events_and_no_tasks(tmp_path: Path, version: int) -> None:
     check_feed(table.view)
 
 
-def test_conversion_that_does_not_say_so_gives_no_events(table: tf.Table, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_foreign_conversion_produces_no_events(table: tf.Table, monkeypatch: pytest.MonkeyPatch) -> None:
     """CF-4: as other programs convert; then the deletes are read and compared."""
     monkeypatch.setattr("tableformat.maintenance.conversion.convert_deletes.ROWS_UNCHANGED", "unknown-to-readers")
     table.append(rows("A", 1, 2, 3))
@@ -167,7 +167,7 @@ def test_conversion_that_does_not_say_so_gives_no_events(table: tf.Table, monkey
     assert events(table, from_snapshot_id=before) == []
 
 
-def test_range_leaves_its_first_snapshot_out_and_takes_its_last_in(table: tf.Table) -> None:
+def test_range_excludes_first_and_includes_last_snapshot(table: tf.Table) -> None:
     """CF-1: by id and by time; a range from a snapshot to itself is empty."""
     ids = [table.append(rows("A", number)).snapshot_id for number in (1, 2, 3)]
     assert [event[0] for event in events(table, from_snapshot_id=ids[0], to_snapshot_id=ids[1])] == [2]
@@ -204,7 +204,7 @@ def test_first_snapshot_must_be_an_ancestor_of_the_last(table: tf.Table) -> None
         table.changes(to_timestamp="soon")
 
 
-def test_target_of_publishing_tells_what_the_branch_did(tmp_path: Path) -> None:
+def test_publish_target_feed_reports_changes_of_the_branch(tmp_path: Path) -> None:
     """CF-1: its history is the history of the branch. Commits that others appended to the target are in it at the
     position at which the branch received them."""
     catalog = new_catalog(tmp_path)
@@ -223,7 +223,7 @@ def test_target_of_publishing_tells_what_the_branch_did(tmp_path: Path) -> None:
         table.changes(from_snapshot_id=only_here)
 
 
-def test_expired_snapshots_are_missed_and_the_oldest_one_named(table: tf.Table) -> None:
+def test_expired_snapshots_raise_error_naming_the_oldest(table: tf.Table) -> None:
     """CF-2: from the beginning, from an expired snapshot, from a retained one behind the gap, up to one before it."""
     ids = [table.append(rows("A", number)).snapshot_id for number in (1, 2, 3, 4)]
     times = [snapshot.timestamp_ms for snapshot in table.metadata.snapshots]
@@ -242,7 +242,7 @@ def test_expired_snapshots_are_missed_and_the_oldest_one_named(table: tf.Table) 
 
 
 @VERSIONS
-def test_columns_of_the_feed(tmp_path: Path, version: int) -> None:
+def test_feed_columns_and_row_lineage(tmp_path: Path, version: int) -> None:
     """CF-5: three by default, the snapshot and the row lineage when named; a deleted row keeps its lineage."""
     table = new_table(new_catalog(tmp_path), version)
     table.append(rows("A", 1, 2))
@@ -264,7 +264,7 @@ def test_columns_of_the_feed(tmp_path: Path, version: int) -> None:
     assert [tuple(row.values()) for row in lineage] == [(1, 0, 1), (2, 1, 1), (2, 1, 1)]
 
 
-def test_old_rows_come_in_the_schema_of_the_last_snapshot(table: tf.Table) -> None:
+def test_old_rows_have_the_schema_of_the_last_snapshot(table: tf.Table) -> None:
     """CF-5: columns that were renamed, added and dropped later; with an end snapshot, the schema of that snapshot."""
     first = table.append(rows("A", 1)).snapshot_id
     with table.update_schema() as update:
@@ -277,7 +277,7 @@ def test_old_rows_come_in_the_schema_of_the_last_snapshot(table: tf.Table) -> No
     assert "note" in table.changes(to_snapshot_id=first).schema.names
 
 
-def test_table_with_a_column_of_the_feed_has_none(tmp_path: Path) -> None:
+def test_table_with_feed_column_name_has_no_feed(tmp_path: Path) -> None:
     """CF-5: two columns with the same name could not be distinguished."""
     catalog = new_catalog(tmp_path)
     table = catalog.create_table("db.feed", pa.schema([("id", pa.int64()), ("type", pa.string())]))
@@ -286,7 +286,7 @@ def test_table_with_a_column_of_the_feed_has_none(tmp_path: Path) -> None:
         table.changes()
 
 
-def test_filters_on_columns_of_the_feed_rule_out_snapshots(table: tf.Table) -> None:
+def test_feed_column_filters_prune_snapshots(table: tf.Table) -> None:
     """CF-5: before anything of them is read."""
     table.append(rows("A", 1, 2))
     table.upsert(rows("A", 1, note="new"))
@@ -307,7 +307,7 @@ def test_filters_on_columns_of_the_feed_rule_out_snapshots(table: tf.Table) -> N
     assert found == [(1, "insert", "A", 2), (2, "delete", "A", 1), (3, "delete", "A", 1)]
 
 
-def test_only_files_that_a_new_delete_reaches_are_opened(table: tf.Table) -> None:
+def test_only_files_affected_by_new_deletes_are_opened(table: tf.Table) -> None:
     """CF-7: files that bounds or the skyline rule out may be missing; a file that is covered completely is read."""
     table.append(rows("A", 1, 2))
     table.append(rows("B", 1, 2, 3))
@@ -326,7 +326,7 @@ def test_only_files_that_a_new_delete_reaches_are_opened(table: tf.Table) -> Non
     assert found == [(5, "delete", "A", 1), (5, "delete", "A", 2), (6, "delete", "B", 2)]
 
 
-def test_tasks_are_plain_data_that_travel(table: tf.Table) -> None:
+def test_tasks_can_be_pickled(table: tf.Table) -> None:
     """To another process, which gets the same positions."""
     table.append(rows("A", 1, 2, 3))
     table.delete("id = 1", mode="scan")
@@ -339,7 +339,7 @@ def test_tasks_are_plain_data_that_travel(table: tf.Table) -> None:
     assert [len(deleted_positions(task.scan, merge_context(table.view))) for task in tasks(table)] == [0, 2, 2]
 
 
-def test_every_form_gives_the_same_events(table: tf.Table) -> None:
+def test_all_result_forms_have_the_same_events(table: tf.Table) -> None:
     """The same forms as a scan: batches, DuckDB with filters pushed down, polars, pandas, a limit, a count."""
     table.append(rows("A", 1, 2, 3))
     table.delete_prefix({"region": "A", "id": 2})
@@ -356,7 +356,7 @@ def test_every_form_gives_the_same_events(table: tf.Table) -> None:
     assert "from snapshot None" in repr(feed)
 
 
-def test_equal_rows_of_a_table_without_a_key_are_followed_by_row(tmp_path: Path) -> None:
+def test_duplicate_rows_of_keyless_table_are_followed_by_row_id(tmp_path: Path) -> None:
     """CF-9, CF-15: the feed has each of them, and events that went by a key would make one of three."""
     catalog = new_catalog(tmp_path)
     table, copy = (catalog.create_table(("db", name), pa.schema([("n", pa.int64())])) for name in ("t", "copy"))
@@ -371,7 +371,7 @@ def test_equal_rows_of_a_table_without_a_key_are_followed_by_row(tmp_path: Path)
     assert copy.scan().to_arrow()["n"].to_pylist() == [7, 7, 7]
 
 
-def test_follower_that_takes_range_after_range_has_the_table(tmp_path: Path) -> None:
+def test_follower_of_consecutive_ranges_rebuilds_the_table(tmp_path: Path) -> None:
     """CF-6: deletes and inserts are applied by key; each range starts at the end of the previous one."""
     catalog = new_catalog(tmp_path)
     table, copy = new_table(catalog, 3), new_table(catalog, 2, name="copy")

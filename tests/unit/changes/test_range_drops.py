@@ -28,7 +28,7 @@ def told(feed: tf.Changes) -> list[tuple[str, int]]:
     return [(row["_change_type"], row["year"]) for row in rows]
 
 
-def test_drops_are_rows_or_nothing_or_events(table: tf.Table) -> None:
+def test_range_drops_are_reported_as_rows_nothing_or_events(table: tf.Table) -> None:
     """RP-25: neighbours that were dropped together are one event; other deletes stay rows."""
     seen = table.snapshot_id
     table.range_partitions.drop(2020, 2022)
@@ -60,7 +60,7 @@ def drop_column(table: tf.Table, name: str) -> None:
         update.delete_column(name)
 
 
-def test_drops_of_a_column_that_is_gone_meet_what_is_carried(tmp_path: Path) -> None:
+def test_drop_of_removed_column_applies_to_carried_rows(tmp_path: Path) -> None:
     """RP-26: the branch could not be published any more."""
     table = table_by_year(tmp_path)
     table.create_branch("ingest").set_properties({"tableformat.publish-target.ingest": "main"})

@@ -61,7 +61,7 @@ def content(table: tf.Table, **at: int) -> list[Row]:
     return sorted((row["order"], row["line"], row["price"]) for row in found)
 
 
-def test_rows_come_back_and_rows_go(table: tf.Table) -> None:
+def test_revert_restores_and_removes_rows(table: tf.Table) -> None:
     table.append(rows((1, 1, 1.0), (1, 2, 2.0), (2, 1, 3.0)))
     mistake = table.replace(rows((1, 1, 9.0), (3, 1, 9.0)), prefix=["order"])
     table.append(rows((4, 1, 4.0)))
@@ -75,7 +75,7 @@ def test_rows_come_back_and_rows_go(table: tf.Table) -> None:
 
 
 @pytest.mark.parametrize("seed", every(3, range(6)))
-def test_any_commit_is_undone_or_refused(table: tf.Table, seed: int) -> None:
+def test_revert_undoes_any_commit_or_is_rejected(table: tf.Table, seed: int) -> None:
     """CP-89: each key that the commit changed gets the rows of the parent, unless a later commit changed it."""
     dice = random.Random(seed)
     commits: list[int] = []
@@ -130,7 +130,7 @@ def test_the_first_commit_can_be_reverted(table: tf.Table) -> None:
     assert content(table) == [(2, 1, 2.0)]
 
 
-def test_a_concurrent_change_of_the_same_key_is_a_conflict(table: tf.Table, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_concurrent_change_of_reverted_key_conflicts(table: tf.Table, monkeypatch: pytest.MonkeyPatch) -> None:
     table.append(rows((1, 1, 1.0)))
     mistake = table.delete_prefix({"order": 1}).snapshot_id
     assert mistake is not None
@@ -150,7 +150,7 @@ def test_a_concurrent_change_of_the_same_key_is_a_conflict(table: tf.Table, monk
     assert content(table.refresh()) == [(1, 1, 7.0)]
 
 
-def test_what_cannot_be_reverted(table: tf.Table) -> None:
+def test_invalid_reverts_are_rejected(table: tf.Table) -> None:
     table.append(rows((1, 1, 1.0)))
     old = table.append(rows((2, 1, 1.0))).snapshot_id
     assert old is not None
@@ -166,7 +166,7 @@ def test_what_cannot_be_reverted(table: tf.Table) -> None:
         table.refresh().revert(old)
 
 
-def test_a_table_without_a_key_is_refused(tmp_path: Path) -> None:
+def test_revert_requires_a_key(tmp_path: Path) -> None:
     catalog = tf.open_catalog(tmp_path / "lake")
     catalog.write("shop.events", {"id": 1})
     table = catalog.load_table("shop.events")
@@ -175,7 +175,7 @@ def test_a_table_without_a_key_is_refused(tmp_path: Path) -> None:
         table.revert(table.snapshot_id)
 
 
-def test_branches_and_renamed_columns(table: tf.Table) -> None:
+def test_revert_on_branches_and_with_renamed_columns(table: tf.Table) -> None:
     table.append(rows((1, 1, 1.0)))
     table.create_branch("fix")
     branch = table.catalog.load_table("shop.lines", branch="fix")  # type: ignore[union-attr]
@@ -188,7 +188,7 @@ def test_branches_and_renamed_columns(table: tf.Table) -> None:
         table.refresh().revert(mistake)
 
 
-def test_restore_a_part_of_the_rows(table: tf.Table) -> None:
+def test_restore_rows_by_condition(table: tf.Table) -> None:
     """CP-90."""
     table.append(rows((1, 1, 1.0), (1, 2, 2.0), (2, 1, 3.0)))
     table.create_tag("good")
@@ -200,7 +200,7 @@ def test_restore_a_part_of_the_rows(table: tf.Table) -> None:
         table.restore_rows("line = 1")
 
 
-def test_commands(table: tf.Table, tmp_path: Path) -> None:
+def test_revert_and_restore_commands(table: tf.Table, tmp_path: Path) -> None:
     table.append(rows((1, 1, 1.0), (2, 1, 2.0)))
     good = table.snapshot_id
     mistake = table.delete("line = 1").snapshot_id

@@ -86,7 +86,7 @@ def feeds(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
 
 
 @pytest.mark.parametrize("limits", every(3, LIMITS))
-def test_events_are_those_of_snapshots_told_one_by_one(
+def test_batched_snapshots_produce_the_same_events(
     feeds: list[tuple[Changes, Any]], monkeypatch: pytest.MonkeyPatch, limits: str
 ) -> None:
     """CF-10: snapshots that are resolved together, read together, or too large for either; with and without filters."""
@@ -98,7 +98,7 @@ def test_events_are_those_of_snapshots_told_one_by_one(
 
 
 @pytest.mark.parametrize("limits", ["no limit", "large commits"])
-def test_events_without_a_column_of_the_table(
+def test_events_with_only_feed_columns(
     feeds: list[tuple[Changes, Any]], monkeypatch: pytest.MonkeyPatch, limits: str
 ) -> None:
     """Columns of the feed alone, and conditions that leave nothing."""
@@ -113,7 +113,7 @@ def test_events_without_a_column_of_the_table(
 
 
 @pytest.mark.parametrize("times", [1, 2])
-def test_a_file_that_is_named_more_than_once_has_its_events_as_often(
+def test_duplicate_file_entries_repeat_their_events(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, times: int
 ) -> None:
     """MT-64: entries of two ages, and two entries of one age, as a writer without our check adds them."""

@@ -53,7 +53,7 @@ def deleted_by_mistake(table: tf.Table) -> tuple[int, int]:
 
 
 @pytest.mark.parametrize("undo", [by_revert, by_restore_rows])
-def test_rows_of_a_retired_range_name_its_tag(table: tf.Table, undo: Undo) -> None:
+def test_restored_rows_in_retired_range_error_names_its_tag(table: tf.Table, undo: Undo) -> None:
     good, mistake = deleted_by_mistake(table)
     tag = table.range_partitions.retire(2020, 2024).tag
     assert tag is not None
@@ -68,7 +68,7 @@ def test_rows_of_a_retired_range_name_its_tag(table: tf.Table, undo: Undo) -> No
 
 
 @pytest.mark.parametrize("undo", [by_revert, by_restore_rows])
-def test_rows_that_violate_a_constraint(table: tf.Table, undo: Undo) -> None:
+def test_restored_rows_that_violate_a_constraint_are_rejected(table: tf.Table, undo: Undo) -> None:
     good, mistake = deleted_by_mistake(table)
     table.add_check("recent", "year >= 2024")
     with pytest.raises(RowsRefusedError) as refused:
@@ -77,7 +77,7 @@ def test_rows_that_violate_a_constraint(table: tf.Table, undo: Undo) -> None:
     assert table.scan().count() == 0
 
 
-def test_only_operations_with_the_option_name_it(table: tf.Table) -> None:
+def test_only_operations_with_on_refused_mention_it(table: tf.Table) -> None:
     table.append(rows(2021))
     outside = rows(2040)
     for write in (table.append, table.upsert, table.replace, table.overwrite, table.new_write().write):

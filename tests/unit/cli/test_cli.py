@@ -55,7 +55,7 @@ class TestLs:
             "message": "no namespace 'dbb'. Did you mean 'db'?",
         }
 
-    def test_long_has_figures(self, lake: Lake) -> None:
+    def test_long_option_shows_figures(self, lake: Lake) -> None:
         lines = lake.run("ls", "-l").stdout.splitlines()
         assert lines[0].split() == ["table", "rows", "files", "size", "deletes", "committed", "at"]
         assert lines[2].split()[:3] == ["db.calendars", "<=", "12"]
@@ -65,7 +65,7 @@ class TestLs:
 
 
 class TestShow:
-    def test_tells_schema_key_snapshot_and_files(self, lake: Lake) -> None:
+    def test_shows_schema_key_snapshot_and_files(self, lake: Lake) -> None:
         shown = lake.run("show", TABLE, columns=80).stdout
         assert "key           id1, id2, num_cal\n" in shown
         assert "partitions    bucket(4, id1)\n" in shown
@@ -124,7 +124,7 @@ class TestPaths:
         assert error["type"] == "TableNotFoundError"
         assert "has no metadata file" in error["message"]
 
-    def test_cannot_be_changed(self, lake: Lake) -> None:
+    def test_table_opened_by_path_is_read_only(self, lake: Lake) -> None:
         error = lake.error("delete-prefix", lake.directory / TABLE_PATH, "id1=A")
         assert error["type"] == "UnsupportedFeatureError"
 
@@ -142,7 +142,7 @@ class TestHistory:
 
 
 class TestFilesAndDeletes:
-    def test_deletes_oldest_first_with_what_they_delete(self, lake: Lake) -> None:
+    def test_deletes_are_listed_oldest_first_with_contents(self, lake: Lake) -> None:
         document = lake.json("deletes", TABLE)
         assert [(entry["kind"], entry["columns"], entry["sequence_number"]) for entry in document["delete_files"]] == [
             ("range", ["id1", "id2", "num_cal"], 2),
@@ -153,7 +153,7 @@ class TestFilesAndDeletes:
         assert "id1 = 'A', id2 = 0, num_cal" in shown
         assert "note = '[red]line 1', id1 = 'B'" in shown
 
-    def test_deletes_of_a_file_by_the_end_of_its_path(self, lake: Lake) -> None:
+    def test_deletes_of_a_file_by_path_suffix(self, lake: Lake) -> None:
         files = [file["path"] for file in lake.json("files", TABLE)["files"]]
         with lake.table() as table:
             for path in files:
@@ -167,7 +167,7 @@ class TestFilesAndDeletes:
         assert error["type"] == "InvalidArgumentError"
         assert "'x.parquet' is not a data file of this snapshot." in error["message"]
 
-    def test_nothing_there_is_said_on_stderr(self, lake: Lake) -> None:
+    def test_empty_result_is_reported_on_stderr(self, lake: Lake) -> None:
         for command, message in (
             ("files", "db.empty has no data files.\n"),
             ("deletes", "db.empty has no delete files.\n"),
@@ -184,7 +184,7 @@ class TestHead:
         assert sorted((row["id1"], row["num_cal"]) for row in document["rows"]) == kept
         assert document["columns"] == [{"name": "id1", "type": "string"}, {"name": "num_cal", "type": "int"}]
 
-    def test_values_that_json_lacks_are_text(self, lake: Lake) -> None:
+    def test_values_without_json_type_are_text(self, lake: Lake) -> None:
         where = "id1 = 'C' AND num_cal = 3"
         assert lake.json("head", TABLE, "--where", where)["rows"] == [
             {
@@ -213,7 +213,7 @@ class TestHead:
             assert lake.json("head", TABLE, "-n", "100", *choice)["row_count"] == 12
 
     @pytest.mark.usefixtures("oslo")
-    def test_times_are_local_and_go_back_in_as_they_are_printed(self, lake: Lake) -> None:
+    def test_printed_local_times_are_accepted_as_input(self, lake: Lake) -> None:
         oldest = lake.json("history", TABLE)["snapshots"][-1]["made_current_at"]
         assert oldest[-6:] in ("+01:00", "+02:00")
         assert lake.json("head", TABLE, "-n", "100", "--as-of", oldest[:-6])["row_count"] == 12
@@ -241,7 +241,7 @@ class TestHead:
         assert error["type"] == kind
         assert error["message"].startswith(message)
 
-    def test_text_where_a_number_is_wanted_is_a_usage_error(self, lake: Lake) -> None:
+    def test_non_numeric_argument_is_a_usage_error(self, lake: Lake) -> None:
         assert lake.run("head", TABLE, "-n", "many").status == 2
         assert lake.run("head", TABLE, "--snapshot", "first").status == 2
 
@@ -257,14 +257,14 @@ class TestQuery:
                 "is_truncated": False,
             }
 
-    def test_limit_is_told(self, lake: Lake) -> None:
+    def test_reached_limit_is_reported(self, lake: Lake) -> None:
         run = lake.run("query", "SELECT i FROM range(500) r(i)")
         assert run.stdout.splitlines()[3:] == [f"{number:>6}" for number in range(100)]
         assert run.stderr == "The first 100 rows; --limit N prints more.\n"
         document = lake.json("query", "SELECT i FROM range(500) r(i)", "--limit", "2")
         assert (document["rows"], document["is_truncated"]) == ([{"i": 0}, {"i": 1}], True)
 
-    def test_json_has_all_rows_and_a_limit_that_is_met_exactly_is_not_truncated(self, lake: Lake) -> None:
+    def test_json_has_all_rows_and_exact_limit_is_not_truncated(self, lake: Lake) -> None:
         document = lake.json("query", "SELECT i FROM range(25000) r(i)")
         assert [row["i"] for row in document["rows"]] == list(range(25_000))
         assert lake.json("query", "SELECT i FROM range(20000) r(i)", "-n", "20000")["is_truncated"] is False
@@ -298,17 +298,17 @@ class TestQuery:
             "SELECT 1; CREATE TABLE made AS SELECT 1 AS a",
         ],
     )
-    def test_statement_that_would_change_the_catalog_is_refused(self, lake: Lake, sql: str) -> None:
+    def test_statement_that_changes_the_catalog_is_rejected(self, lake: Lake, sql: str) -> None:
         """DuckDB would create the table in memory, and it would be gone at the end of the command."""
         error = lake.error("query", sql)
         assert "`query` and `shell`" in error["message"]
         assert lake.run("ls").stdout == "db.calendars\ndb.empty\n"
 
-    def test_temporary_tables_are_for_the_statements_after_them(self, lake: Lake) -> None:
+    def test_temporary_tables_are_visible_to_later_statements(self, lake: Lake) -> None:
         done = lake.json("query", "CREATE TEMP TABLE x AS SELECT 1 AS a; INSERT INTO x VALUES (2); FROM x")
         assert done["rows"] == [{"a": 1}, {"a": 2}]
 
-    def test_namespace_called_like_the_attached_catalog(self, tmp_path: Path) -> None:
+    def test_namespace_named_like_the_attached_catalog(self, tmp_path: Path) -> None:
         with tf.open_catalog(str(tmp_path / "here")) as catalog:
             catalog.create_namespace("lake")
             catalog.create_table("lake.t", calendar_rows("A").schema, key=["id1"]).append(calendar_rows("A"))
@@ -316,7 +316,7 @@ class TestQuery:
 
 
 class TestExplain:
-    def test_tells_each_file_and_why(self, lake: Lake) -> None:
+    def test_explains_each_file_with_its_reason(self, lake: Lake) -> None:
         shown = lake.run("explain", TABLE, "--where", "id1 = 'B'", columns=100).stdout
         assert shown.startswith("Scan of db.calendars where id1 = 'B'\n")
         assert "ruled out by partition" in shown
@@ -362,17 +362,17 @@ class TestCatalogOption:
         assert result.exit_code == 1
         assert "no catalog was given, and lake/ does not contain one." in result.stderr
 
-    def test_global_options_stand_before_or_after_the_command(self, lake: Lake) -> None:
+    def test_global_options_may_precede_or_follow_the_command(self, lake: Lake) -> None:
         here = ["--catalog", str(lake.directory)]
         first = CliRunner().invoke(app, [*here, "-o", "json", "ls"])
         last = CliRunner().invoke(app, ["ls", "--output=json", *here])
         assert json.loads(first.stdout) == json.loads(last.stdout)
 
-    def test_json_is_short_for_the_output_of_that_format(self, lake: Lake) -> None:
+    def test_json_option_is_short_for_output_json(self, lake: Lake) -> None:
         long = lake.run("ls", "--output", "json")
         assert [lake.run("ls", "--json"), lake.run("--json", "ls")] == [long, long]
 
-    def test_arguments_after_two_dashes_stay(self) -> None:
+    def test_arguments_after_double_dash_are_not_options(self) -> None:
         assert globals_first(["head", "t", "-o", "json", "--", "-o"]) == ["-o", "json", "head", "t", "--", "-o"]
 
     def test_bad_option_of_the_catalog(self, lake: Lake) -> None:
@@ -386,7 +386,7 @@ class TestErrors:
         assert (run.status, run.stdout) == (1, "")
         assert run.stderr == "Error: no table 'db.calendar'. Did you mean 'db.calendars'?\n"
 
-    def test_debug_lets_the_error_through(self, lake: Lake) -> None:
+    def test_debug_option_shows_the_traceback(self, lake: Lake) -> None:
         environment = {"TABLEFORMAT_CATALOG": str(lake.directory)}
         result = CliRunner(env=environment).invoke(app, ["show", "db.calendar", "--debug"])
         assert isinstance(result.exception, tf.errors.TableNotFoundError)
@@ -400,7 +400,7 @@ class TestErrors:
         assert error["message"].startswith(broken)
         assert broken.rpartition("/")[2] in lake.run("query", f"SELECT * FROM {TABLE}").stderr
 
-    def test_no_command_prints_the_help(self) -> None:
+    def test_missing_command_prints_help(self) -> None:
         result = CliRunner().invoke(app, [])
         assert result.exit_code == 2
         assert "convert-deletes" in result.output
@@ -418,7 +418,7 @@ class TestProcess:
         assert [table["identifier"] for table in json.loads(run.stdout)["tables"]] == ["db.calendars", "db.empty"]
         assert run.stderr == ""
 
-    def test_reader_that_leaves_early_is_no_error(self, lake: Lake) -> None:
+    def test_closed_pipe_is_not_an_error(self, lake: Lake) -> None:
         sql = "SELECT * FROM range(300000)"
         command = [sys.executable, "-m", "tableformat.cli", "--catalog", lake.directory, "query", sql, "-o", "json"]
         process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
@@ -429,7 +429,7 @@ class TestProcess:
             process.stdout.close()
             assert process.stderr.read() == b""
 
-    def test_commands_import_nothing_heavy_before_they_run(self) -> None:
+    def test_main_module_does_not_import_heavy_packages(self) -> None:
         # The package itself is stood in for: what it imports is not the command line's matter.
         package = Path(tf.__file__).parent
         code = (
@@ -445,7 +445,7 @@ class TestProcess:
 
 
 @pytest.mark.parametrize("words", [("ls",), ("show", TABLE), ("history", TABLE), ("head", TABLE)], ids=" ".join)
-def test_commands_that_look_import_no_pandas_and_no_operation(lake: Lake, words: tuple[str, ...]) -> None:
+def test_read_commands_do_not_import_pandas_or_operations(lake: Lake, words: tuple[str, ...]) -> None:
     """Decision 37: what a person waits for."""
     code = (
         "import atexit, sys\n"
@@ -467,7 +467,7 @@ def test_every_command_is_defined() -> None:
     assert [made[name].name for name in made] == [*main._COMMANDS]
 
 
-def test_ctrl_c_is_told(lake: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_ctrl_c_is_reported(lake: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
     """Also if there is nothing else to report, such as a commit; as JSON if the caller requested JSON."""
 
     def interrupted(*_arguments: object, **_options: object) -> None:
@@ -482,7 +482,7 @@ def test_ctrl_c_is_told(lake: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="a device of Linux")
 @pytest.mark.parametrize("arguments", every(4, [["layers", "--help"], ["--help"], ["--version"], []]))
-def test_help_that_cannot_be_printed_is_told_without_a_traceback(arguments: list[str]) -> None:
+def test_failing_help_output_is_reported_without_traceback(arguments: list[str]) -> None:
     with Path("/dev/full").open("w") as full:
         command = [sys.executable, "-m", "tableformat.cli", *arguments]
         done = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True, check=False)
@@ -490,7 +490,7 @@ def test_help_that_cannot_be_printed_is_told_without_a_traceback(arguments: list
 
 
 @pytest.mark.parametrize("closed", every(2, [(1,), (2,), (0, 1, 2)]))
-def test_closed_streams_are_nothing_to_print_to(lake: Lake, closed: tuple[int, ...]) -> None:
+def test_closed_standard_streams_are_ignored(lake: Lake, closed: tuple[int, ...]) -> None:
     """`>&-`: what is printed went to the next file that was opened, or was an AttributeError."""
 
     def close() -> None:

@@ -41,7 +41,7 @@ def test_a_table_is_registered_adopted_and_filled(tmp_path: Path) -> None:
     assert json.loads(run(lake, "query", "SELECT count(*) AS n FROM db.t", "-o", "json"))["rows"] == [{"n": 3}]
 
 
-def test_adopted_table_is_told_with_commands_to_paste(tmp_path: Path) -> None:
+def test_adopt_prints_commands_for_the_next_steps(tmp_path: Path) -> None:
     """And `--key` takes several columns as `create` does."""
     lake = tmp_path / "lake"
     with new_lake(lake) as catalog:

@@ -61,7 +61,7 @@ def test_events_of_files_are_applied_once(lake: Lake, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("wraps", [False, True])
-def test_the_envelope_of_debezium(lake: Lake, tmp_path: Path, wraps: bool) -> None:
+def test_debezium_envelope(lake: Lake, tmp_path: Path, wraps: bool) -> None:
     """CF-14: values inside the row images are converted to the column types."""
     row = {"customer": "ann", "order": 1, "day": "2026-01-02"}
     events: list[dict[str, Any]] = [
@@ -74,7 +74,7 @@ def test_the_envelope_of_debezium(lake: Lake, tmp_path: Path, wraps: bool) -> No
 
 
 @pytest.mark.parametrize("wraps", [False, True])
-def test_files_whose_images_have_different_fields(lake: Lake, tmp_path: Path, wraps: bool) -> None:
+def test_files_with_different_image_fields(lake: Lake, tmp_path: Path, wraps: bool) -> None:
     """CF-14: a file of deletes has no image after, and its images before may have the key alone."""
     row = {"customer": "ann", "order": 2, "day": "2026-01-02"}
     groups: list[list[dict[str, Any]]] = [
@@ -96,14 +96,14 @@ def test_files_whose_images_have_different_fields(lake: Lake, tmp_path: Path, wr
         assert "have the same columns" in refused["message"]
 
 
-def test_a_truncate_alone_empties_the_table(lake: Lake, tmp_path: Path) -> None:
+def test_truncate_event_alone_empties_the_table(lake: Lake, tmp_path: Path) -> None:
     """CF-13"""
     given = lines(tmp_path / "events.json", {"before": None, "after": None, "op": "t", "source": {"lsn": 5}})
     lake.json("apply-changes", "db.orders", given, "--envelope", "debezium")
     assert rows(lake) == []
 
 
-def test_rows_without_a_key_go_by_all_columns(lake: Lake, tmp_path: Path) -> None:
+def test_keyless_rows_are_matched_by_all_columns(lake: Lake, tmp_path: Path) -> None:
     """CF-15"""
     gone = lines(tmp_path / "gone.jsonl", {"customer": "ann", "order": 1, "day": None, "_op": "D", "_ts": 1})
     assert "key=None" in lake.error("apply-changes", "db.keyless", gone)["message"]
@@ -112,7 +112,7 @@ def test_rows_without_a_key_go_by_all_columns(lake: Lake, tmp_path: Path) -> Non
     assert lake.error("apply-changes", "db.keyless", gone, "--whole-rows")["type"] == "RowNotFoundError"
 
 
-def test_options_that_do_not_fit(lake: Lake, tmp_path: Path) -> None:
+def test_invalid_option_combinations_are_rejected(lake: Lake, tmp_path: Path) -> None:
     some = lines(tmp_path / "some.jsonl", {"customer": "ann", "order": 1, "_op": "U", "_ts": 1})
     assert lake.run("apply-changes", "db.orders", some, "--order-by", "_ts", "--in-order").status == 2
     assert "lack 'day'" in lake.error("apply-changes", "db.orders", some)["message"]
@@ -120,7 +120,7 @@ def test_options_that_do_not_fit(lake: Lake, tmp_path: Path) -> None:
     assert rows(lake) == [("ann", 1, None), ("ann", 2, None)]
 
 
-def test_changes_apply_only_to_the_rows_that_were_read(lake: Lake, tmp_path: Path) -> None:
+def test_if_unchanged_since_rejects_concurrent_changes(lake: Lake, tmp_path: Path) -> None:
     with lake.table("db.orders") as table:
         read = str(table.snapshot_id)
     event = lines(tmp_path / "event.jsonl", {"customer": "ann", "order": 1, "_op": "delete"})
@@ -133,7 +133,7 @@ def test_changes_apply_only_to_the_rows_that_were_read(lake: Lake, tmp_path: Pat
     assert rows(lake) == [("ann", 2, None)]
 
 
-def test_stale_rows_of_an_order_column(lake: Lake, tmp_path: Path) -> None:
+def test_stale_rows_with_order_column_are_skipped(lake: Lake, tmp_path: Path) -> None:
     """CP-69: load as well."""
     with lake.table("db.orders") as table:
         table.set_properties({"tableformat.order-column": "day"})

@@ -19,7 +19,7 @@ def listed(lake: Lake) -> list[str]:
     return [each["identifier"] for each in lake.json("ls")["tables"]]
 
 
-def test_a_dropped_table_comes_back_by_the_command_that_is_printed(lake: Lake) -> None:
+def test_printed_undo_command_restores_a_dropped_table(lake: Lake) -> None:
     run = lake.run("drop", TABLE, "--yes")
     assert (run.status, run.stderr) == (0, "")
     assert run.stdout.startswith(f"{TABLE} dropped; its files were kept.\nUndo: tableformat ")
@@ -47,7 +47,7 @@ def test_a_purged_table_leaves_no_file(lake: Lake) -> None:
         (("branch", TABLE, "audit", "--drop"), f"Remove branch audit of {TABLE}?"),
     ],
 )
-def test_what_destroys_asks_and_no_leaves_everything(
+def test_destructive_commands_ask_and_answer_no_changes_nothing(
     lake: Lake, monkeypatch: pytest.MonkeyPatch, words: tuple[str, ...], question: str
 ) -> None:
     lake.json("branch", TABLE, "audit")
@@ -83,7 +83,7 @@ def test_properties_are_set_and_removed(lake: Lake) -> None:
         assert lake.run("set-property", TABLE, *words).status == 2
 
 
-def test_branches_are_started_listed_and_removed(lake: Lake) -> None:
+def test_branches_are_created_listed_and_removed(lake: Lake) -> None:
     with lake.table() as table:
         first = table.metadata.refs["first"].snapshot_id
         newest = table.snapshot_id

@@ -20,7 +20,7 @@ def snapshot_ids(lake: Lake) -> list[int]:
     return ids
 
 
-def test_rows_that_were_deleted_and_added_are_printed_in_order(lake: Lake) -> None:
+def test_deleted_and_added_rows_are_printed_in_order(lake: Lake) -> None:
     """CF-6: twelve rows are added, three are deleted."""
     lines = lake.run("changes", TABLE, "--columns", "_change_type,_commit_version,id1,num_cal").stdout.splitlines()
     assert lines[0].split() == ["_change_type", "_commit_version", "id1", "num_cal"]
@@ -32,7 +32,7 @@ def test_rows_that_were_deleted_and_added_are_printed_in_order(lake: Lake) -> No
     ]
 
 
-def test_json_says_where_the_next_range_begins(lake: Lake, snapshot_ids: list[int]) -> None:
+def test_json_has_the_start_of_the_next_range(lake: Lake, snapshot_ids: list[int]) -> None:
     """CF-1: the first snapshot is left out, the last is in."""
     first, second, third = snapshot_ids
     document = lake.json("changes", TABLE, "--from", first, "--to", second, "--columns", "_change_type,num_cal")

@@ -37,7 +37,7 @@ def snapshot_id(lake: Lake) -> int | None:
 
 
 class TestDeletePrefix:
-    def test_deletes_and_says_how_to_undo(self, lake: Lake) -> None:
+    def test_deletes_and_prints_undo_command(self, lake: Lake) -> None:
         before, rows = snapshot_id(lake), live_keys(lake)
         run = lake.run("delete-prefix", TABLE, "id1=C", "id2=1")
         assert (run.status, run.stderr) == (0, "")
@@ -47,7 +47,7 @@ class TestDeletePrefix:
         assert lines[2] == f"Undo: tableformat rollback db.calendars {before}"
         assert live_keys(lake) == [row for row in rows if row not in (("C", 2), ("C", 3))]
 
-    def test_a_name_with_a_quote_can_be_pasted(self, lake: Lake) -> None:
+    def test_printed_command_quotes_table_name(self, lake: Lake) -> None:
         with tf.open_catalog(str(lake.directory)) as catalog:
             catalog.rename_table(TABLE, "db.it's")
         undo = lake.run("delete-prefix", "db.it's", "id1=C").stdout.splitlines()[2].removeprefix("Undo: tableformat ")
@@ -71,7 +71,7 @@ class TestDeletePrefix:
         assert (snapshot_id(lake), sorted(lake.directory.rglob("*.parquet"))) == (before, files)
 
     @pytest.mark.parametrize("name", ["keys.csv", "keys.jsonl"])
-    def test_prefixes_of_a_file(self, lake: Lake, tmp_path: Path, name: str) -> None:
+    def test_prefixes_from_a_file(self, lake: Lake, tmp_path: Path, name: str) -> None:
         path, rows = tmp_path / name, live_keys(lake)
         text = "id2,id1\n1,C\n0,B\n" if name.endswith("csv") else '{"id2": 1, "id1": "C"}\n{"id2": 0, "id1": "B"}\n'
         path.write_text(text)
@@ -81,7 +81,7 @@ class TestDeletePrefix:
         assert [row for row in rows if row not in live_keys(lake)] == [("B", 0), ("C", 2), ("C", 3)]
         assert counted == 3
 
-    def test_files_that_are_not_prefixes_change_nothing(self, lake: Lake, tmp_path: Path) -> None:
+    def test_invalid_prefix_files_change_nothing(self, lake: Lake, tmp_path: Path) -> None:
         before = snapshot_id(lake)
         for text, kind in (("id2\n1\n", "InvalidKeyError"), ("id1,id2\nA,x\n", "InvalidArgumentError")):
             (tmp_path / "keys.csv").write_text(text)
@@ -95,7 +95,7 @@ class TestDeletePrefix:
 
 
 class TestDeleteRange:
-    def test_half_open_on_any_column(self, lake: Lake) -> None:
+    def test_half_open_range_on_any_column(self, lake: Lake) -> None:
         bounds = ["--on", "ts", "--lower", "2026-01-03T12:00Z", "--upper", "2026-01-04T12:00Z"]
         assert lake.json("delete-range", TABLE, *bounds, "--dry-run")["live_row_count"] == 3
         run = lake.run("delete-range", TABLE, *bounds)
@@ -109,7 +109,7 @@ class TestDeleteRange:
         assert document["added_delete_files_count"] == 1
         assert live_keys(lake) == [("A", 2), ("A", 3), ("B", 0), ("C", 2), ("C", 3)]
 
-    def test_open_side_takes_nulls_in_and_a_null_can_be_named(self, lake: Lake) -> None:
+    def test_open_side_includes_nulls_and_null_can_be_given(self, lake: Lake) -> None:
         null_only = ["--on", "note", "--lower", r"\N", "--upper", ""]
         assert lake.json("delete-range", TABLE, *null_only, "--dry-run")["live_row_count"] == 3
         assert (
@@ -122,7 +122,7 @@ class TestDeleteRange:
 
 
 class TestConvertDeletes:
-    def test_dry_run_then_conversion_tell_the_same(self, lake: Lake) -> None:
+    def test_dry_run_reports_the_same_as_the_conversion(self, lake: Lake) -> None:
         before, rows = snapshot_id(lake), live_keys(lake)
         planned = lake.json("convert-deletes", TABLE, "--dry-run")
         assert (planned["dry_run"], planned["deleted_row_count"]) == (True, 3)
@@ -150,15 +150,13 @@ class TestRollback:
         assert after[2].endswith("append: +12 rows [first] [main]")
         assert after[3].endswith("+1 equality delete (rolled back)")
 
-    def test_by_tag_and_by_time(self, lake: Lake) -> None:
+    def test_rollback_by_tag_and_by_time(self, lake: Lake) -> None:
         run = lake.run("rollback", TABLE, "--tag", "first", "-y")
         assert run.stdout.endswith("; 2 snapshots rolled back.\n")
         oldest = lake.json("history", TABLE)["snapshots"][-1]
         assert lake.json("rollback", TABLE, "--as-of", oldest["made_current_at"])["undone_snapshot_ids"] == []
 
-    def test_asks_on_a_terminal_and_refuses_to_wait_elsewhere(
-        self, lake: Lake, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
+    def test_asks_on_a_terminal_and_requires_yes_otherwise(self, lake: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
         before = snapshot_id(lake)
         run = lake.run("rollback", TABLE, "--tag", "first")
         assert run.status == 2
@@ -196,7 +194,7 @@ class TestTag:
 
 
 class TestDemo:
-    def test_local_writer_leaves_a_lake_to_look_at(self, tmp_path: Path) -> None:
+    def test_local_writer_prints_how_to_inspect_the_lake(self, tmp_path: Path) -> None:
         lake = Lake(tmp_path / "work" / "lake")
         small = ["--directory", tmp_path / "work", "--writer", "local", "--batches", "2", "--messages", "40"]
         run = lake.run("demo", *small)
@@ -216,7 +214,7 @@ class TestDemo:
         assert lake.run("demo", "--writer", "flink").status == 2
 
 
-def test_table_without_a_key(tmp_path: Path) -> None:
+def test_keyless_table_supports_only_range_deletes(tmp_path: Path) -> None:
     with new_lake(tmp_path / "lake") as catalog:
         catalog.create_table("db.log", pa.schema([pa.field("line", pa.string())])).append(
             pa.table({"line": ["a", "b"]})
@@ -227,7 +225,7 @@ def test_table_without_a_key(tmp_path: Path) -> None:
     assert lake.json("head", "db.log")["rows"] == [{"line": "b"}]
 
 
-def test_if_unchanged_since(lake: Lake, tmp_path: Path) -> None:
+def test_if_unchanged_since_rejects_concurrent_rows_in_scope(lake: Lake, tmp_path: Path) -> None:
     """CP-83: deletes and loads fail if rows were added to the scope that they delete."""
     read = str(snapshot_id(lake))
     rows = tmp_path / "rows.json"
@@ -250,7 +248,7 @@ def test_if_unchanged_since(lake: Lake, tmp_path: Path) -> None:
     assert lake.run("delete-prefix", TABLE, "id1=B", *since).status == 0
 
 
-def test_delete_ranges_of_a_file(lake: Lake, tmp_path: Path) -> None:
+def test_delete_ranges_from_a_file(lake: Lake, tmp_path: Path) -> None:
     """CP-86: one snapshot; an empty value of the file is an open side."""
     ranges = tmp_path / "cutoffs.csv"
     ranges.write_text("lower_id1,upper_id1,upper_id2\nA,A,1\nB,B,\n")
@@ -263,7 +261,7 @@ def test_delete_ranges_of_a_file(lake: Lake, tmp_path: Path) -> None:
     assert lake.run("delete-ranges", TABLE, "--from", str(ranges)).status != 0
 
 
-def test_a_dry_run_from_metadata(lake: Lake, tmp_path: Path) -> None:
+def test_metadata_dry_run_opens_no_data_file(lake: Lake, tmp_path: Path) -> None:
     """CP-88: files, bytes and rows at most; no data file is opened."""
     ranges = tmp_path / "cutoffs.csv"
     ranges.write_text("lower_id1,upper_id1\nA,B\n")

@@ -44,7 +44,7 @@ def test_key_is_repeated_or_separated_by_commas(lake: Lake) -> None:
     assert lake.json("create", "db.two", *columns, "--key", 'b,"c, d"')["key"] == ["b", "c, d"]
 
 
-def test_columns_are_those_of_a_file(lake: Lake, tmp_path: Path) -> None:
+def test_columns_are_read_from_a_file(lake: Lake, tmp_path: Path) -> None:
     schema = pa.schema([pa.field("id", pa.int64(), nullable=False), ("at", pa.timestamp("us", "UTC"))])
     pq.write_table(schema.empty_table(), tmp_path / "some.parquet")
     made = lake.json("create", "db.copy", "--like", tmp_path / "some.parquet", "--partition-by", "day(at)")
@@ -53,7 +53,7 @@ def test_columns_are_those_of_a_file(lake: Lake, tmp_path: Path) -> None:
         assert [field.name for field in table.metadata.spec().fields] == ["at_day"]
 
 
-def test_the_lake_and_the_namespace_are_made_where_that_is_asked_for(lake: Lake, tmp_path: Path) -> None:
+def test_lake_and_namespace_are_created_on_request(lake: Lake, tmp_path: Path) -> None:
     """A user who has only the command line starts with nothing."""
     elsewhere = Lake(tmp_path / "new")
     assert "`tableformat create --parents`" in elsewhere.error("create", "db.t", "id long")["message"]
@@ -73,6 +73,6 @@ def test_the_lake_and_the_namespace_are_made_where_that_is_asked_for(lake: Lake,
         (("id long required", "--range-on", "id", "--range-option", "stpe=1"), "step"),
     ],
 )
-def test_what_cannot_be_created(lake: Lake, arguments: tuple[str, ...], message: str) -> None:
+def test_invalid_create_arguments_are_rejected(lake: Lake, arguments: tuple[str, ...], message: str) -> None:
     assert message in lake.error("create", "db.t", *arguments)["message"]
     assert lake.run("create", "db.t").status == 2

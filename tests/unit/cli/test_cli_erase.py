@@ -49,7 +49,7 @@ def test_a_dry_run_states_the_rows(lake: Lake) -> None:
     assert count(lake) == 12
 
 
-def test_it_asks_and_writes_the_certificate(lake: Lake, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_erase_asks_and_writes_the_certificate(lake: Lake, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """MT-111, MT-119: for several tables together."""
     file = tmp_path / "certificate.json"
     asked = answer(monkeypatch, [False, True])
@@ -79,7 +79,7 @@ def test_an_incomplete_erasure_ends_with_status_1(lake: Lake) -> None:
     assert "branch or tag" in run.stdout
 
 
-def test_wrong_calls(lake: Lake) -> None:
+def test_invalid_erase_calls_are_rejected(lake: Lake) -> None:
     assert "give COLUMN=VALUE or --where" in lake.run("erase", TABLE, "--yes").stderr
     assert "give COLUMN=VALUE or --where" in lake.run("erase", TABLE, "id1=A", "--where", "id2 = 1", "--yes").stderr
     assert "--yes" in lake.run("erase", TABLE, "id1=A").stderr

@@ -53,7 +53,7 @@ def rows(lake: Lake) -> list[dict[str, Any]]:
 
 
 @pytest.mark.parametrize("name", ["rows.csv", "rows.jsonl", "rows.parquet"])
-def test_values_become_those_of_the_columns(lake: Lake, tmp_path: Path, name: str) -> None:
+def test_values_are_converted_to_column_types(lake: Lake, tmp_path: Path, name: str) -> None:
     """Text that looks like a number stays text; empty or missing values are null."""
     loaded = lake.json("load", "db.t", tmp_path / name)
     assert (loaded["added_row_count"], loaded["files"]) == (2, [str(tmp_path / name)])
@@ -133,13 +133,13 @@ def test_named_batches_are_committed_once(lake: Lake, tmp_path: Path) -> None:
         ("less.csv", "id\n1\n", "day"),
     ],
 )
-def test_what_cannot_be_read_is_refused(lake: Lake, tmp_path: Path, name: str, text: str, message: str) -> None:
+def test_unreadable_file_is_rejected(lake: Lake, tmp_path: Path, name: str, text: str, message: str) -> None:
     (tmp_path / name).write_text(text)
     assert message in lake.error("load", "db.t", tmp_path / name)["message"]
     assert rows(lake) == []
 
 
-def test_files_of_several_kinds_are_refused(lake: Lake, tmp_path: Path) -> None:
+def test_mixed_file_formats_are_rejected(lake: Lake, tmp_path: Path) -> None:
     (tmp_path / "less.csv").write_text("id,day\n1,2026-01-01\n")
     both = lake.error("load", "db.t", tmp_path / "rows.csv", tmp_path / "rows.parquet")
     assert "one format" in both["message"]

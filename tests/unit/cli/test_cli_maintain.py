@@ -110,7 +110,7 @@ def names(result: type) -> set[str]:
     return {field.name for field in dataclasses.fields(result)}
 
 
-def test_every_job_has_a_command_of_its_name() -> None:
+def test_every_job_has_a_command_with_its_name() -> None:
     commands = set(typer.main.get_command(app).commands)  # type: ignore[attr-defined]
     jobs = {name for name in vars(Maintenance) if not name.startswith("_")} - {"iceberg", "branch"}
     jobs -= {"upkeep_metrics", "wait_for_upkeep"}  # of the process
@@ -121,7 +121,7 @@ def test_every_job_has_a_command_of_its_name() -> None:
 
 
 class TestHealth:
-    def test_commands_can_be_pasted_until_nothing_is_left_to_do(self, ill: Lake) -> None:
+    def test_suggested_commands_resolve_all_findings(self, ill: Lake) -> None:
         """MT-20"""
         before = keys(ill, "db.t")
         found = ill.json("health", "db.t")
@@ -147,7 +147,7 @@ class TestHealth:
         assert (left["data_file_count"], left["delete_files"]) == (1, [])
         assert keys(ill, "db.t") == before
 
-    def test_commands_name_the_catalog_and_the_branch_they_were_asked_for(self, tmp_path: Path) -> None:
+    def test_suggested_commands_name_catalog_and_branch(self, tmp_path: Path) -> None:
         """MT-20, MT-30"""
         table = keyed_table(tmp_path)
         table.append(rows("a", range(3)))
@@ -168,7 +168,7 @@ class TestHealth:
         assert lake.run(*shlex.split(told["ingest"]["command"])[1:]).status == 0
         assert ("a", 1, "x") not in keys(lake, "db.t")
 
-    def test_large_metadata_names_an_age_that_expire_snapshots_takes(self, lake: Lake) -> None:
+    def test_large_metadata_command_is_valid_for_expire_snapshots(self, lake: Lake) -> None:
         with lake.table() as table:
             table.set_properties(comment="x" * 1_000_000)
         (finding,) = (each for each in lake.json("health", TABLE)["findings"] if each["name"] == "snapshots")
@@ -178,7 +178,7 @@ class TestHealth:
 
 
 class TestCompact:
-    def test_plan_tells_groups_and_reasons_and_the_command_to_run(self, ill: Lake) -> None:
+    def test_dry_run_shows_groups_reasons_and_command(self, ill: Lake) -> None:
         before = head(ill, "db.t")
         further = ["--option", "max_commits=2", "--option", "delete_file_threshold=3"]
         page = ill.run(
@@ -263,7 +263,7 @@ class TestDeletesAndManifests:
             ("rewrite-manifests", RewriteManifestsResult, "added_manifests_count", 2),
         ],
     )
-    def test_dry_run_then_job_then_nothing_left(
+    def test_dry_run_then_job_then_no_work_left(
         self, ill: Lake, command: str, result: type, counted: str, expected: int
     ) -> None:
         before, all_keys = head(ill, "db.t"), keys(ill, "db.t")
@@ -275,7 +275,7 @@ class TestDeletesAndManifests:
         assert "; nothing to " in ill.run(command, "db.t").stdout
         assert keys(ill, "db.t") == all_keys
 
-    def test_position_deletes_of_a_data_file_come_together(self, tmp_path: Path) -> None:
+    def test_position_deletes_of_a_data_file_are_merged(self, tmp_path: Path) -> None:
         table = keyed_table(tmp_path)
         table.append(rows("a", range(5)))
         for number in (1, 3):
@@ -332,7 +332,7 @@ class TestPublish:
 
 
 class TestExpireSnapshots:
-    def test_asks_with_what_would_go(self, lake: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_asks_with_the_planned_removals(self, lake: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
         before = snapshot_ids(lake)
         asked = answer(monkeypatch, False, True)
         lake.json("tag", TABLE, "first", "--delete")
@@ -363,7 +363,7 @@ class TestExpireSnapshots:
 
 
 class TestRemoveOrphanFiles:
-    def test_asks_with_what_would_go(self, lake: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_asks_with_the_planned_removals(self, lake: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
         with lake.table() as table:
             orphan = Path(table.location.removeprefix("file://"), "data", "left.parquet")
         orphan.write_bytes(b"left")
@@ -413,7 +413,7 @@ class TestMaintain:
         assert next(job for job in run["jobs"] if job["job"] == "compact")["result"]["plan"]["groups"]
         assert keys(ill, "db.t") == before
 
-    def test_asks_before_files_go(self, ill: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_asks_before_removing_files(self, ill: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
         assert "--yes" in ill.run("maintain", "db.t").stderr
         before = head(ill, "db.t")
         asked = answer(monkeypatch, False)
@@ -421,7 +421,7 @@ class TestMaintain:
         assert asked == ["Maintain db.t? This expires old snapshots and removes unneeded files."]
         assert head(ill, "db.t") == before
 
-    def test_failed_job_is_told_and_ends_in_status_1(self, ill: Lake) -> None:
+    def test_failed_job_is_reported_with_status_1(self, ill: Lake) -> None:
         with ill.table("db.t") as table:
             table.set_properties(**{"gc.enabled": "false"})
         run = ill.run("maintain", "db.t", "--only", "rewrite-manifests,remove-orphan-files", "--yes")
@@ -457,7 +457,7 @@ class TestInterrupt:
 
         monkeypatch.setattr(running, "drawn_progress", interrupting)
 
-    def test_what_was_committed_stays_and_is_told(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_interrupted_job_reports_what_was_committed(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         """MT-47"""
         table = keyed_table(tmp_path, partition_by=("id1",), properties={"write.target-file-size-bytes": "1"})
         for _ in range(2):
@@ -483,7 +483,7 @@ class TestInterrupt:
         assert head(ill, "db.t") == before
 
 
-def test_jobs_of_a_branch_leave_main_alone(tmp_path: Path) -> None:
+def test_branch_jobs_do_not_change_main(tmp_path: Path) -> None:
     table = keyed_table(tmp_path)
     table.append(rows("a", range(10)))
     table.create_branch("side")
@@ -494,7 +494,7 @@ def test_jobs_of_a_branch_leave_main_alone(tmp_path: Path) -> None:
     assert head(lake, "db.t") == main
 
 
-def test_paths_are_read_only(lake: Lake) -> None:
+def test_table_paths_are_read_only(lake: Lake) -> None:
     with lake.table() as table:
         location = table.location.removeprefix("file://")
     assert lake.error("compact", location)["type"] == "UnsupportedFeatureError"

@@ -55,7 +55,7 @@ def test_ranges_are_added_and_dropped_in_one_commit(lake: Lake) -> None:
     assert [each["partition"] for each in listed] == ["[2021, 2022)", "[2022, 2023)", "[2023, 2024)", "[2030, 2031)"]
 
 
-def test_a_window_moves(lake: Lake) -> None:
+def test_advance_moves_the_window(lake: Lake) -> None:
     run = lake.run("advance-window", TABLE, "--now", "2023", "--dry-run")
     assert run.stdout.splitlines()[0] == "db.sales: would be added [2024, 2025)."
     assert lake.run("advance-window", TABLE, "--now", "2023", "--yes", "-o", "json").document["dropped"] == [
@@ -63,7 +63,7 @@ def test_a_window_moves(lake: Lake) -> None:
     ]
 
 
-def test_what_is_retired_comes_back(lake: Lake) -> None:
+def test_retired_range_is_restored(lake: Lake) -> None:
     tried = lake.run("retire", TABLE, "[2020, 2021)", "--dry-run", "-o", "json").document
     assert (tried["dry_run"], tried["dropped"]) == (True, ["[2020, 2021)"])
     run = lake.run("retire", TABLE, "[2020, 2021)")

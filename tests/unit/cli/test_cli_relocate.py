@@ -20,7 +20,7 @@ def run(*arguments: str | Path, status: int = 0) -> str:
     return result.output
 
 
-def test_a_moved_lake_is_written_again(tmp_path: Path) -> None:
+def test_relocated_lake_is_writable(tmp_path: Path) -> None:
     """LK-8"""
     keyed_table(tmp_path).append(rows("a", range(3)))
     moved = tmp_path / "moved"

@@ -26,7 +26,7 @@ def damage(lake: Lake) -> str:
     return location
 
 
-def test_a_clean_table(lake: Lake) -> None:
+def test_clean_table_ends_with_status_0(lake: Lake) -> None:
     run = lake.run("verify", TABLE)
     assert (run.status, run.stderr) == (0, "")
     assert run.stdout.endswith("\nNo problems found.\n")
@@ -59,7 +59,7 @@ def test_keys_of_a_table_without_a_key_are_refused(lake: Lake) -> None:
     assert "db.loose has no key" in lake.error("verify", "db.loose", "--keys")["message"]
 
 
-def test_findings_end_with_status_1_and_their_commands_can_be_pasted(lake: Lake) -> None:
+def test_findings_end_with_status_1_and_runnable_commands(lake: Lake) -> None:
     """MT-76"""
     location = damage(lake)
     run = lake.run("verify", TABLE)
@@ -82,7 +82,7 @@ def test_findings_end_with_status_1_and_their_commands_can_be_pasted(lake: Lake)
     assert lake.run("verify", TABLE, "--deep").status == 0
 
 
-def test_one_snapshot_and_a_path(lake: Lake) -> None:
+def test_verify_one_snapshot_and_a_table_path(lake: Lake) -> None:
     with lake.table() as table:
         first = table.at(tag="first").snapshot
         metadata_file = table.iceberg.metadata_location
@@ -94,7 +94,7 @@ def test_one_snapshot_and_a_path(lake: Lake) -> None:
     assert "read-only" in lake.error("verify", metadata_file, "--repair")["message"]
 
 
-def test_repair(lake: Lake) -> None:
+def test_repair_fixes_warnings(lake: Lake) -> None:
     """MT-77: warnings end with status 0; a dry run reports, and the command in the finding repairs."""
     with lake.table() as table:
         table.delete("id1 = 'C' AND num_cal = 0", mode="scan")

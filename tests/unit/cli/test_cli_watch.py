@@ -27,7 +27,7 @@ def lake(tmp_path: Path) -> Lake:
 EAGER = {"tableformat.upkeep.files-per-level": "3", "tableformat.upkeep.write-amplification": "100"}
 
 
-def test_watch_keeps_all_tables_in_shape_that_do_not_forbid_it(lake: Lake) -> None:
+def test_watch_maintains_all_tables_with_upkeep_enabled(lake: Lake) -> None:
     """MT-88."""
     with tf.open_catalog(str(lake.directory)) as catalog:
         for name, properties in (("db.small", EAGER), ("db.left", {**EAGER, "tableformat.upkeep": "off"})):
@@ -50,7 +50,7 @@ def test_watch_keeps_all_tables_in_shape_that_do_not_forbid_it(lake: Lake) -> No
 
 
 @pytest.mark.parametrize("interrupt", [KeyboardInterrupt(), CommitInterruptedError("who knows")])
-def test_ctrl_c_ends_the_watch_wherever_it_comes(
+def test_ctrl_c_stops_the_watch_at_any_point(
     lake: Lake, monkeypatch: pytest.MonkeyPatch, interrupt: BaseException
 ) -> None:
     """CP-51: during a commit it used to be reported as an error of the table, and the watch continued."""
@@ -65,7 +65,7 @@ def test_ctrl_c_ends_the_watch_wherever_it_comes(
     assert (done.status, done.stderr) == (0, "")
 
 
-def test_watch_goes_on_without_its_catalog_for_a_while(lake: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_watch_continues_during_a_catalog_outage(lake: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
     """MT-101: a namespace that is dropped while it is listed, too; but a catalog that never was there is an error."""
     eager_table(lake, "db.small")
     list_tables, answers = tf.Catalog.list_tables, iter(["", "no answer"])
@@ -95,9 +95,7 @@ def test_watch_goes_on_without_its_catalog_for_a_while(lake: Lake, monkeypatch: 
     assert (done.status, done.stderr) == (1, "Error: no answer\n")
 
 
-def test_watch_leaves_alone_what_went_away_or_was_turned_off_since_it_looked(
-    lake: Lake, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_watch_skips_dropped_and_disabled_tables(lake: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
     """MT-101."""
     for name in ("db.gone", "db.off"):
         eager_table(lake, name)
@@ -137,7 +135,7 @@ def eager_table(lake: Lake, name: str) -> None:
             table.append(rows("a", [number]))
 
 
-def test_upkeep_does_once_what_is_due(lake: Lake) -> None:
+def test_upkeep_command_runs_due_work_once(lake: Lake) -> None:
     with tf.open_catalog(str(lake.directory)) as catalog:
         table = catalog.create_table("db.small", rows("a", [1]).schema, key=["id1", "id2"], properties=EAGER)
         for number in range(4):
@@ -152,6 +150,6 @@ def test_upkeep_does_once_what_is_due(lake: Lake) -> None:
     "arguments",
     [(), (TABLE, TABLE), ("--watch", "--dry-run"), ("--watch", "--only", "compact"), (TABLE, "--for", "1s", "--yes")],
 )
-def test_what_watching_excludes_is_refused(lake: Lake, arguments: tuple[str, ...]) -> None:
+def test_options_that_conflict_with_watch_are_rejected(lake: Lake, arguments: tuple[str, ...]) -> None:
     done = lake.run("maintain", *arguments)
     assert (done.status, done.stdout) == (2, "")

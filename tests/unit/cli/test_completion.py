@@ -31,13 +31,13 @@ def directory(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return directory
 
 
-def test_tables_of_the_catalog_that_is_named(directory: Path) -> None:
+def test_completion_lists_tables_of_the_given_catalog(directory: Path) -> None:
     assert completed(f"tableformat --catalog {directory} show ") == [TABLE, "db.empty"]
     assert completed("tableformat compact db.c", TABLEFORMAT_CATALOG=str(directory)) == [TABLE]
     assert completed("tableformat compact x.", TABLEFORMAT_CATALOG=str(directory)) == []
 
 
-def test_names_are_read_without_pyiceberg(directory: Path) -> None:
+def test_completion_does_not_import_pyiceberg(directory: Path) -> None:
     """Decision 37: the names are the same as those of the catalog, and a lake of another form is opened by it."""
     with tf.open_catalog(directory) as catalog:
         catalog.create_namespace("a.b")
@@ -57,10 +57,10 @@ def test_names_are_read_without_pyiceberg(directory: Path) -> None:
     assert (run.stdout.split(), run.stderr) == ([TABLE, "db.empty"], "False\n")
 
 
-def test_without_a_catalog_there_are_none_and_no_message(tmp_path: Path) -> None:
+def test_completion_without_catalog_is_silent_and_empty(tmp_path: Path) -> None:
     assert completed(f"tableformat --catalog {tmp_path / 'none'} show d") == []
     assert completed("tableformat show ./", TABLEFORMAT_CATALOG=str(tmp_path)) == []
 
 
-def test_commands() -> None:
+def test_completion_lists_commands() -> None:
     assert completed("tableformat delete-") == ["delete-prefix", "delete-range", "delete-ranges"]

@@ -58,7 +58,7 @@ def test_statements_end_with_a_semicolon(text: str, statements: list[str], rest:
 
 
 @pytest.mark.parametrize(("text", "expected"), [(" \n;", True), ("-- note", True), ("/* a */ ;", True), ("x", False)])
-def test_blank_text(text: str, expected: bool) -> None:
+def test_blank_text_is_recognized(text: str, expected: bool) -> None:
     assert is_blank(text) is expected
 
 
@@ -71,7 +71,7 @@ def test_script_of_several_lines_and_commands(lake: Lake) -> None:
     assert lines[-1].strip() == "9"
 
 
-def test_modes(lake: Lake) -> None:
+def test_output_modes(lake: Lake) -> None:
     """The last statement needs no semicolon."""
     run = piped(lake, "SELECT 1 AS a, [1, 2] AS b, NULL AS c, 'x,y' AS d, true AS e;\n", "--mode", "csv")
     assert run.stdout == 'a,b,c,d,e\n1,"[1, 2]",,"x,y",true\n'
@@ -98,13 +98,13 @@ def test_script_ends_at_the_first_error_with_the_pointer_of_duckdb(lake: Lake) -
         (".schema db.none", "no table 'db.none'"),
     ],
 )
-def test_refusals(lake: Lake, text: str, message: str) -> None:
+def test_unsupported_shell_statements_are_rejected(lake: Lake, text: str, message: str) -> None:
     run = piped(lake, text)
     assert run.status == 1
     assert message in " ".join(run.stderr.split())
 
 
-def test_terminal_without_the_extra_is_told_its_name(lake: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_missing_shell_extra_is_named(lake: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
     from tableformat.cli import shell
 
     monkeypatch.setattr("importlib.util.find_spec", lambda _name: None)
@@ -180,7 +180,7 @@ def test_statement_of_several_lines_sees_the_newest_snapshot(lake: Lake, tmp_pat
         assert terminal.process.wait(30) == 0
 
 
-def test_mistake_is_pointed_at_and_the_shell_goes_on(lake: Lake, tmp_path: Path) -> None:
+def test_sql_error_shows_its_position_and_shell_continues(lake: Lake, tmp_path: Path) -> None:
     with at_terminal(lake, tmp_path / "state") as terminal:
         terminal.expect("tableformat>")
         terminal.send(f"SELECT nope FROM {TABLE};\r")
@@ -231,7 +231,7 @@ def test_ctrl_c_cancels_the_statement(lake: Lake, tmp_path: Path) -> None:
         terminal.expect("42")
 
 
-def test_tab_completes_and_the_history_is_private(lake: Lake, tmp_path: Path) -> None:
+def test_tab_completion_and_private_history(lake: Lake, tmp_path: Path) -> None:
     with at_terminal(lake, tmp_path / "state") as terminal:
         terminal.expect("tableformat>")
         terminal.send("SELECT max(num_c\t")

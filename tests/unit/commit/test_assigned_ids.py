@@ -71,7 +71,7 @@ def current_schema(schema_id: int) -> SetCurrentSchemaUpdate:
 
 @pytest.mark.parametrize("stated", [0, 1, 7])
 @pytest.mark.parametrize("named", [-1, None])
-def test_a_schema_that_the_table_has_is_not_added(stated: int, named: int | None) -> None:
+def test_existing_schema_is_not_added_again(stated: int, named: int | None) -> None:
     first = changed(table(), add_schema(A, schema_id=1), current_schema(-1))
     again = changed(first, add_schema(A, B, schema_id=stated), current_schema(stated if named is None else named))
     assert [schema.schema_id for schema in again.schemas] == [0, 1]
@@ -79,14 +79,14 @@ def test_a_schema_that_the_table_has_is_not_added(stated: int, named: int | None
 
 
 @pytest.mark.parametrize(("stated", "assigned"), [(0, 1), (1, 1), (5, 5), (-1, 1)])
-def test_a_new_schema_keeps_a_free_id(stated: int, assigned: int) -> None:
+def test_new_schema_keeps_its_id_if_free(stated: int, assigned: int) -> None:
     after = changed(table(), add_schema(A, schema_id=stated), current_schema(stated))
     assert [schema.schema_id for schema in after.schemas] == [0, assigned]
     assert after.schema().fields == (A,)
     assert after.current_schema_id == assigned
 
 
-def test_minus_one_is_the_last_added_and_not_the_greatest() -> None:
+def test_id_minus_one_is_the_last_added_schema() -> None:
     first = changed(table(), add_schema(A, schema_id=9))
     after = changed(first, add_schema(B, schema_id=3), current_schema(-1))
     assert after.current_schema_id == 3
@@ -101,7 +101,7 @@ def test_identifier_fields_distinguish_schemas() -> None:
     assert after.current_schema_id == 2
 
 
-def test_specs() -> None:
+def test_equal_specs_are_reused_and_ids_assigned() -> None:
     first = changed(table(), bucket(4, 1), SetDefaultSpecUpdate(spec_id=-1))
     assert (first.default_spec_id, first.last_partition_id) == (1, 1000)
     taken = changed(first, bucket(8, 1, 1001), SetDefaultSpecUpdate(spec_id=1))
@@ -113,7 +113,7 @@ def test_specs() -> None:
     assert (plain.default_spec_id, len(plain.partition_specs)) == (0, 3)
 
 
-def test_sort_orders() -> None:
+def test_equal_sort_orders_are_reused_and_ids_assigned() -> None:
     first = changed(table(), by(1, 1), SetDefaultSortOrderUpdate(sort_order_id=-1))
     second = changed(first, by(2, 1), SetDefaultSortOrderUpdate(sort_order_id=-1))
     assert [order.order_id for order in second.sort_orders] == [0, 1, 2]
@@ -132,7 +132,7 @@ def test_sort_orders() -> None:
         (SetDefaultSortOrderUpdate(sort_order_id=-1), "sort order"),
     ],
 )
-def test_minus_one_without_an_addition_is_refused(update: TableUpdate, kind: str) -> None:
+def test_id_minus_one_without_an_addition_is_rejected(update: TableUpdate, kind: str) -> None:
     with pytest.raises(InvalidArgumentError, match=f"adds no {kind} before it"):
         changed(table(), update)
 
@@ -147,12 +147,12 @@ def test_minus_one_without_an_addition_is_refused(update: TableUpdate, kind: str
         RemovePartitionStatisticsUpdate.model_validate({"snapshot-id": 4}),
     ],
 )
-def test_what_is_not_there_is_not_removed(update: TableUpdate) -> None:
+def test_removal_of_unknown_items_is_ignored(update: TableUpdate) -> None:
     metadata = table()
     assert changed(metadata, update) is metadata
 
 
-def test_known_things_are_removed_beside_unknown_ones() -> None:
+def test_known_items_are_removed_with_unknown_ones() -> None:
     first = changed(table(), add_schema(A, schema_id=1), bucket(4, 1))
     after = changed(
         first,
@@ -165,7 +165,7 @@ def test_known_things_are_removed_beside_unknown_ones() -> None:
     assert [spec.spec_id for spec in after.partition_specs] == [0]
 
 
-def test_version_1_has_the_current_schema_and_spec_in_its_own_fields() -> None:
+def test_v1_metadata_has_current_schema_and_spec_fields() -> None:
     after = changed(
         table(1), add_schema(A, schema_id=1), current_schema(1), bucket(4, 1), SetDefaultSpecUpdate(spec_id=1)
     )
@@ -175,7 +175,7 @@ def test_version_1_has_the_current_schema_and_spec_in_its_own_fields() -> None:
     assert changed(after, SetPropertiesUpdate(updates={"a": "1"})).partition_spec == after.partition_spec
 
 
-def test_a_snapshot_without_a_parent_may_have_a_taken_number(tmp_path: Path) -> None:
+def test_snapshot_without_parent_may_reuse_a_sequence_number(tmp_path: Path) -> None:
     """CP-2: the last number of the table does not go back."""
     with tf.open_catalog(str(tmp_path / "lake")) as catalog:
         catalog.create_namespace("db")

@@ -14,7 +14,7 @@ from tableformat.commit.change import ChangeKind, TableChange, operation_of
 from tableformat.errors import InvalidArgumentError
 
 
-def test_an_append_adds_rows_alone_and_a_blind_change_removes_no_file(tmp_path: Path) -> None:
+def test_append_only_adds_rows_and_blind_change_removes_no_file(tmp_path: Path) -> None:
     """CP-3: other engines take an append for rows that were added and nothing else."""
     table = new_table(EmbeddedCatalog.at(tmp_path / "lake"))
     data, deletes = data_file(table, "a.parquet"), range_delete(table, "r.parquet")
@@ -34,7 +34,7 @@ def test_an_append_adds_rows_alone_and_a_blind_change_removes_no_file(tmp_path: 
     assert own.data_files_named_by_deletes == frozenset()
 
 
-def test_rewritten_rows_keep_their_place_in_the_order_of_deletes(tmp_path: Path) -> None:
+def test_rewrite_requires_the_old_sequence_number(tmp_path: Path) -> None:
     """CP-7: with a newer number they would be older than no delete, and deleted rows would be back."""
     table = new_table(EmbeddedCatalog.at(tmp_path / "lake"))
     rewrite: dict[str, Any] = {"operation": Operation.REPLACE, "kind": ChangeKind.REWRITE, "planned_snapshot_id": 7}
@@ -49,7 +49,7 @@ def test_rewritten_rows_keep_their_place_in_the_order_of_deletes(tmp_path: Path)
     assert not TableChange(**rewrite, planned_sequence_number=4, added_data_files=(rewritten,)).is_empty
 
 
-def test_an_operation_says_whether_rows_came_and_files_left(tmp_path: Path) -> None:
+def test_operation_depends_on_added_and_removed_files(tmp_path: Path) -> None:
     table = new_table(EmbeddedCatalog.at(tmp_path / "lake"))
     data, deletes = data_file(table, "a.parquet"), range_delete(table, "r.parquet")
     found = [operation_of(*each) for each in (([data], []), ([], [deletes]), ([data], [deletes]))]

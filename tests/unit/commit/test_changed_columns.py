@@ -63,9 +63,7 @@ def drop_note(table: tf.Table) -> None:
 
 @pytest.mark.parametrize("refreshed", [False, True])
 @pytest.mark.parametrize("encoding", ["range", "equality"])
-def test_staged_rows_replace_the_keys_of_the_columns_they_were_written_in(
-    table: tf.Table, refreshed: bool, encoding: str
-) -> None:
+def test_staged_replacement_uses_key_field_ids_after_rename(table: tf.Table, refreshed: bool, encoding: str) -> None:
     """CP-37: with the names exchanged the key (1, 2) is still that row, and not (2, 1)."""
     table.set_properties({"write.delete.prefix-encoding": encoding})
     write = table.new_write(kind="replace")
@@ -80,7 +78,7 @@ def test_staged_rows_replace_the_keys_of_the_columns_they_were_written_in(
     ]
 
 
-def test_staged_rows_replace_prefixes_of_a_column_that_was_renamed(table: tf.Table) -> None:
+def test_staged_replacement_with_renamed_prefix_column(table: tf.Table) -> None:
     """CP-37"""
     write = table.new_write(kind="replace", prefix=["a"])
     staged = write.write(rows({"a": 1, "b": 9, "note": "new"}))
@@ -89,7 +87,7 @@ def test_staged_rows_replace_prefixes_of_a_column_that_was_renamed(table: tf.Tab
     assert [(row["c"], row["b"]) for row in live_rows(another(table))] == [(1, 9), (2, 1), (3, 3)]
 
 
-def test_an_interval_of_a_column_that_was_dropped_is_not_replaced(table: tf.Table) -> None:
+def test_replace_interval_of_dropped_column_is_rejected(table: tf.Table) -> None:
     """CP-37, CP-35: by a handle that knows of it, and by one that does not."""
     write = table.new_write(kind="replace-interval", on="note", lower="a", upper=None)
     staged = write.write(rows({"a": 7, "b": 7, "note": "x"}))
@@ -118,7 +116,7 @@ DELETES: dict[str, Callable[[tf.Table], Any]] = {
 
 
 @pytest.mark.parametrize("delete", DELETES.values(), ids=DELETES)
-def test_a_delete_by_a_column_that_was_dropped_takes_no_row(table: tf.Table, delete: Callable[[tf.Table], Any]) -> None:
+def test_delete_by_dropped_column_raises_error(table: tf.Table, delete: Callable[[tf.Table], Any]) -> None:
     """CP-35: no row has a note any more, and the delete was meant for the rows without a note while the column
     existed."""
     drop_note(table)
@@ -128,7 +126,7 @@ def test_a_delete_by_a_column_that_was_dropped_takes_no_row(table: tf.Table, del
     assert another(table).verify(deep=True).is_clean
 
 
-def test_a_column_that_is_dropped_in_the_moment_of_the_commit(table: tf.Table) -> None:
+def test_column_dropped_during_the_commit(table: tf.Table) -> None:
     """CP-35: the commit asserts the schema."""
     with (
         interrupted_by(lambda: drop_note(table)),
@@ -139,7 +137,7 @@ def test_a_column_that_is_dropped_in_the_moment_of_the_commit(table: tf.Table) -
 
 
 @pytest.mark.parametrize("verb", ["upsert", "replace", "apply_changes", "append"])
-def test_rows_that_are_different_by_another_key_are_not_replaced(table: tf.Table, verb: str) -> None:
+def test_upsert_uses_the_current_key_after_key_change(table: tf.Table, verb: str) -> None:
     """CP-36: by the handle's key, (7, 1) and (7, 2) would be replaced by (7, 9); by the current key they are not."""
     table.set_key(["a"])
     other = another(table).set_key(["a", "b"])
@@ -155,7 +153,7 @@ def test_rows_that_are_different_by_another_key_are_not_replaced(table: tf.Table
     assert [row["b"] for row in live_rows(another(table), "a = 7")] == [1, 2, 9]
 
 
-def test_a_reader_of_rows_cannot_be_replaced_by_another_key(table: tf.Table) -> None:
+def test_upsert_from_reader_conflicts_after_key_change(table: tf.Table) -> None:
     """CP-36: what cannot be staged again is a conflict."""
     table.set_key(["a"])
     another(table).set_key(["a", "b"])
@@ -166,7 +164,7 @@ def test_a_reader_of_rows_cannot_be_replaced_by_another_key(table: tf.Table) -> 
 
 @pytest.mark.parametrize("encoding", ["range", "equality"])
 @pytest.mark.parametrize("refreshed", [False, True])
-def test_staged_rows_are_not_replaced_by_another_key(table: tf.Table, refreshed: bool, encoding: str) -> None:
+def test_staged_replacement_conflicts_after_key_change(table: tf.Table, refreshed: bool, encoding: str) -> None:
     """CP-36: the key at the time when the rows were written would delete (7, 1) and (7, 2). A prefix of the key does
     not depend on the key: it states itself which rows it deletes."""
     table.set_properties({"write.delete.prefix-encoding": encoding})
@@ -206,7 +204,7 @@ UPSERTS: dict[str, Callable[[tf.Table, pa.Table], Any]] = {
 @pytest.mark.parametrize("is_late", [False, True])
 @pytest.mark.parametrize("deletes", ["range", "off"])
 @pytest.mark.parametrize("upsert", UPSERTS.values(), ids=UPSERTS)
-def test_an_upsert_loses_no_value_of_a_column_that_it_does_not_know(
+def test_upsert_keeps_values_of_concurrently_added_column(
     table: tf.Table, upsert: Callable[[tf.Table, pa.Table], Any], deletes: str, is_late: bool
 ) -> None:
     """CP-27: the rows had every column when the call began; another column was added in the meantime, with a value for
@@ -224,7 +222,7 @@ def test_an_upsert_loses_no_value_of_a_column_that_it_does_not_know(
 
 
 @pytest.mark.parametrize("verb", ["append", "update", "delete", "merge", "upsert some columns"])
-def test_a_verb_of_a_handle_whose_snapshot_has_expired(table: tf.Table, verb: str) -> None:
+def test_operation_with_expired_snapshot_reads_the_head(table: tf.Table, verb: str) -> None:
     """CP-22: the snapshot that it would have read no longer exists, so it reads the newest snapshot instead."""
     other = another(table)
     other.append(rows({"a": 4, "b": 4, "note": "s"}))

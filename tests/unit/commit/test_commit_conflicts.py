@@ -113,7 +113,7 @@ def test_every_kind_has_a_row() -> None:
     assert set(CONFLICT_TABLE) == set(ChangeKind)
 
 
-def test_blind_change_lives_with_everything(table: Table) -> None:
+def test_blind_change_never_conflicts(table: Table) -> None:
     """CP-3."""
     ours = delete_blindly(range_delete(table, "ours.parquet"))
     theirs(theirs(table, append(data_file(table, "c.parquet"))), rewrite(table, "a.parquet"))
@@ -121,14 +121,14 @@ def test_blind_change_lives_with_everything(table: Table) -> None:
 
 
 class TestRowDelta:
-    def test_data_file_that_it_names_left(self, table: Table) -> None:
+    def test_removed_named_data_file_conflicts(self, table: Table) -> None:
         """CP-4."""
         ours = delete_rows_of(table, "a.parquet")
         theirs(table, drop(table, "a.parquet"))
         with pytest.raises(CommitConflictError):
             commit_change(table, ours)
 
-    def test_other_changes_do_not_matter(self, table: Table) -> None:
+    def test_unrelated_changes_do_not_conflict(self, table: Table) -> None:
         ours = delete_rows_of(table, "a.parquet")
         after = theirs(table, drop(table, "b.parquet", "e.parquet"))
         after = theirs(after, append(data_file(table, "c.parquet")))
@@ -136,7 +136,7 @@ class TestRowDelta:
         outcome = commit_change(table, ours)
         assert set(live(outcome.table)) == {"a.parquet", "c.parquet", "r.parquet", "p.parquet", "q.parquet"}
 
-    def test_vector_that_does_not_contain_newer_positions(self, catalog: EmbeddedCatalog, table: Table) -> None:
+    def test_vector_without_newer_positions_conflicts(self, catalog: EmbeddedCatalog, table: Table) -> None:
         """CP-10: one vector a data file; the second writer must merge the first one's."""
         v3 = catalog.create_table("db.v3", table.schema(), properties={"format-version": "3"})
         target = data_file(v3, "a.parquet")
@@ -150,7 +150,7 @@ class TestRowDelta:
         with pytest.raises(CommitConflictError):
             commit_change(v3, again)
 
-    def test_vector_beside_deletes_of_values(self, catalog: EmbeddedCatalog, table: Table) -> None:
+    def test_vector_does_not_conflict_with_value_deletes(self, catalog: EmbeddedCatalog, table: Table) -> None:
         """CP-10: only position deletes conflict with new vectors. Deletes by value do not conflict with any vector."""
         v3 = catalog.create_table("db.v3", table.schema(), properties={"format-version": "3"})
         target = data_file(v3, "a.parquet")
@@ -163,20 +163,20 @@ class TestRowDelta:
 
 
 class TestScanBased:
-    def test_data_file_that_it_would_have_read(self, table: Table) -> None:
+    def test_added_data_file_that_may_match_conflicts(self, table: Table) -> None:
         """CP-5."""
         ours = overwrite(table, "a.parquet")
         theirs(table, append(data_file(table, "c.parquet")))
         with pytest.raises(CommitConflictError):
             commit_change(table, ours)
 
-    def test_data_file_that_cannot_hold_what_it_read(self, table: Table) -> None:
+    def test_added_data_file_that_cannot_match_does_not_conflict(self, table: Table) -> None:
         """CP-5: the caller's predicate clears it."""
         ours = overwrite(table, "a.parquet", may_match=lambda data: data.file_path.endswith("z.parquet"))
         theirs(table, append(data_file(table, "c.parquet")))
         assert set(live(commit_change(table, ours).table)) >= {"b.parquet", "c.parquet", "new.parquet"}
 
-    def test_planned_on_an_empty_table(self, catalog: EmbeddedCatalog) -> None:
+    def test_change_planned_on_empty_table_conflicts_with_append(self, catalog: EmbeddedCatalog) -> None:
         """CP-5: no snapshot is a state like any other."""
         empty = new_table(catalog)
         ours = planned(empty, ChangeKind.SCAN_BASED, added_data_files=(data_file(empty, "new.parquet"),))
@@ -185,7 +185,7 @@ class TestScanBased:
             commit_change(empty, ours)
 
     @pytest.mark.parametrize("make", [equality_delete, range_delete])
-    def test_delete_that_its_new_rows_would_escape(self, table: Table, make: object) -> None:
+    def test_concurrent_delete_of_rewritten_rows_conflicts(self, table: Table, make: object) -> None:
         """CP-6."""
         ours = overwrite(table, "a.parquet")
         theirs(table, delete_blindly(make(table, "late.parquet")))  # type: ignore[operator]
@@ -193,7 +193,7 @@ class TestScanBased:
             commit_change(table, ours)
 
     @pytest.mark.parametrize("make", [equality_delete, range_delete])
-    def test_delete_of_every_partition(self, catalog: EmbeddedCatalog, make: object) -> None:
+    def test_global_delete_of_rewritten_rows_conflicts(self, catalog: EmbeddedCatalog, make: object) -> None:
         """CP-6, DA-3: its own spec has no partitions."""
         table = new_table(catalog, partitioned=True)
         with table.update_spec() as update:
@@ -205,14 +205,14 @@ class TestScanBased:
         with pytest.raises(CommitConflictError):
             commit_change(table, ours)
 
-    def test_delete_of_other_rows(self, table: Table) -> None:
+    def test_delete_of_other_rows_does_not_conflict(self, table: Table) -> None:
         """CP-6: positions in another file, and a delete that matches other rows."""
         ours = overwrite(table, "a.parquet", reached=reaches_nothing)
         after = theirs(table, delete_rows_of(table, "b.parquet"))
         theirs(after, delete_blindly(equality_delete(table, "late.parquet")))
         assert "new.parquet" in live(commit_change(table, ours).table)
 
-    def test_file_that_it_replaces_left(self, table: Table) -> None:
+    def test_removed_replaced_file_conflicts(self, table: Table) -> None:
         """CP-4."""
         ours = overwrite(table, "a.parquet")
         theirs(table, drop(table, "a.parquet"))
@@ -221,7 +221,7 @@ class TestScanBased:
 
 
 class TestRewrite:
-    def test_output_keeps_the_number_of_the_plan(self, table: Table) -> None:
+    def test_rewrite_output_keeps_the_planned_sequence_number(self, table: Table) -> None:
         """CP-7: a delete that was committed while the rewrite ran still applies to the output."""
         ours = rewrite(table, "a.parquet", "b.parquet")
         theirs(table, delete_blindly(equality_delete(table, "late.parquet")))
@@ -232,7 +232,7 @@ class TestRewrite:
             "late.parquet": 3,
         }
 
-    def test_output_with_another_number_is_refused(self, table: Table) -> None:
+    def test_rewrite_output_with_another_sequence_number_is_rejected(self, table: Table) -> None:
         """CP-7."""
         for number in (None, 1, 3):
             with pytest.raises(InvalidArgumentError, match="must have sequence number 2"):
@@ -244,14 +244,14 @@ class TestRewrite:
                     added_data_files=(data_file(table, "new.parquet", sequence_number=number),),
                 )
 
-    def test_input_left(self, table: Table) -> None:
+    def test_removed_rewrite_input_conflicts(self, table: Table) -> None:
         """CP-4."""
         ours = rewrite(table, "a.parquet", "b.parquet")
         theirs(table, rewrite(table, "b.parquet", output="theirs.parquet"))
         with pytest.raises(CommitConflictError):
             commit_change(table, ours)
 
-    def test_position_delete_of_an_input(self, table: Table) -> None:
+    def test_position_delete_of_rewrite_input_conflicts(self, table: Table) -> None:
         """CP-8."""
         ours = rewrite(table, "a.parquet")
         theirs(table, delete_rows_of(table, "a.parquet"))
@@ -259,7 +259,7 @@ class TestRewrite:
             commit_change(table, ours)
 
     @pytest.mark.parametrize("keyed_first", [True, False])
-    def test_position_delete_beside_others(self, table: Table, keyed_first: bool) -> None:
+    def test_position_delete_of_input_among_other_deletes_conflicts(self, table: Table, keyed_first: bool) -> None:
         """CP-8: regardless of the order of the commits and of the other deletes in them."""
         ours = rewrite(table, "a.parquet")
         others = [
@@ -274,7 +274,9 @@ class TestRewrite:
             commit_change(table, ours)
 
     @pytest.mark.parametrize(("region", "meets"), [("x", True), ("y", False)])
-    def test_position_delete_that_names_no_file(self, catalog: EmbeddedCatalog, region: str, meets: bool) -> None:
+    def test_position_delete_without_data_file_conflicts(
+        self, catalog: EmbeddedCatalog, region: str, meets: bool
+    ) -> None:
         """CP-8, DA-3: it is for all files of its partition."""
         table = new_table(catalog, partitioned=True)
         table = theirs(table, append(data_file(table, "a.parquet", partition=("x",))))
@@ -291,12 +293,12 @@ class TestRewrite:
         else:
             assert set(live(commit_change(table, ours).table)) == {"new.parquet", "p.parquet"}
 
-    def test_position_delete_of_another_file(self, table: Table) -> None:
+    def test_position_delete_of_another_file_does_not_conflict(self, table: Table) -> None:
         ours = rewrite(table, "a.parquet")
         theirs(table, delete_rows_of(table, "b.parquet"))
         assert "new.parquet" in live(commit_change(table, ours).table)
 
-    def test_delete_that_came_and_was_dropped(self, table: Table) -> None:
+    def test_delete_added_and_dropped_during_rewrite_conflicts(self, table: Table) -> None:
         """CP-9: rows that the delete had removed would come back; the live files alone do not show it."""
         ours = rewrite(table, "a.parquet")
         after = theirs(table, delete_blindly(equality_delete(table, "late.parquet")))
@@ -305,7 +307,7 @@ class TestRewrite:
             commit_change(table, ours)
 
     @pytest.mark.parametrize("names", [("e.parquet", "late.parquet"), ("late.parquet", "e.parquet")])
-    def test_delete_that_came_and_was_dropped_beside_an_older_one(self, table: Table, names: tuple[str, str]) -> None:
+    def test_delete_added_and_dropped_with_an_older_one_conflicts(self, table: Table, names: tuple[str, str]) -> None:
         """CP-9: dropping the older delete does not concern the rewrite, and does not hide the newer one."""
         ours = rewrite(table, "a.parquet")
         after = theirs(table, delete_blindly(equality_delete(table, "late.parquet")))
@@ -314,13 +316,13 @@ class TestRewrite:
         with pytest.raises(CommitConflictError):
             commit_change(table, ours)
 
-    def test_older_delete_was_dropped(self, table: Table) -> None:
+    def test_dropped_older_delete_does_not_conflict(self, table: Table) -> None:
         """CP-9: the rewrite has applied it already."""
         ours = rewrite(table, "a.parquet", "b.parquet")
         theirs(table, drop(table, "e.parquet"))
         assert live(commit_change(table, ours).table) == {"new.parquet": 2, "r.parquet": 2}
 
-    def test_expired_history_cannot_prove_it(self, table: Table) -> None:
+    def test_rewrite_conflicts_if_history_has_expired(self, table: Table) -> None:
         """CP-9, CP-22."""
         ours = rewrite(table, "a.parquet")
         middle = theirs(table, append(data_file(table, "c.parquet")))
@@ -341,7 +343,7 @@ class TestRewrite:
 
 
 class TestConversion:
-    def test_every_older_file_was_searched(self, table: Table) -> None:
+    def test_conversion_of_all_older_files_does_not_conflict(self, table: Table) -> None:
         """CP-11: data newer than the delete does not concern the conversion."""
         added = (position_delete(table, "p.parquet", named(table, "a.parquet"), [0]),)
         resolved = ("a.parquet", "b.parquet")
@@ -355,12 +357,12 @@ class TestConversion:
         }
 
     @pytest.mark.parametrize("name", ["e.parquet", "r.parquet"])
-    def test_file_that_was_forgotten(self, table: Table, name: str) -> None:
+    def test_conversion_without_a_matching_file_conflicts(self, table: Table, name: str) -> None:
         """CP-11: checked even if no other writer committed."""
         with pytest.raises(CommitConflictError):
             commit_change(table, conversion(table, name, resolved=("a.parquet",)))
 
-    def test_file_that_a_rewrite_brought_with_an_old_number(self, table: Table) -> None:
+    def test_conversion_conflicts_with_rewritten_older_file(self, table: Table) -> None:
         """CP-11: a rewrite planned before the delete commits after the conversion was planned: rows would come back."""
         before = table.metadata.snapshots[0]
         old_rewrite = TableChange(
@@ -376,7 +378,7 @@ class TestConversion:
         with pytest.raises(CommitConflictError):
             commit_change(table, ours)
 
-    def test_file_out_of_scope(self, catalog: EmbeddedCatalog) -> None:
+    def test_partition_delete_conversion_requires_files_of_its_partition(self, catalog: EmbeddedCatalog) -> None:
         """CP-11, DA-3: a delete of one partition does not ask for files of another."""
         table = new_table(catalog, partitioned=True)
         files = [data_file(table, f"{region}.parquet", partition=(region,)) for region in ("x", "y")]
@@ -385,7 +387,7 @@ class TestConversion:
         with pytest.raises(CommitConflictError):
             commit_change(table, conversion(table, "e.parquet", resolved=()))
 
-    def test_positions_that_leave_ask_for_no_newer_file(self, catalog: EmbeddedCatalog) -> None:
+    def test_removed_position_delete_ignores_newer_files(self, catalog: EmbeddedCatalog) -> None:
         """CP-11, DA-2: a position delete of a partition does not apply to files that were written there later."""
         table = new_table(catalog, partitioned=True)
         table = theirs(table, append(data_file(table, "a.parquet", partition=("x",))))
@@ -398,7 +400,7 @@ class TestConversion:
         done = commit_change(table, conversion(table, "p.parquet", resolved=("a.parquet",))).table
         assert set(live(done)) == {"a.parquet", "c.parquet"}
 
-    def test_positions_of_an_earlier_slice_were_undone(self, table: Table) -> None:
+    def test_conversion_conflicts_after_rollback_of_earlier_slice(self, table: Table) -> None:
         """CP-21: rows that an earlier snapshot of the conversion deleted are alive again after a rollback."""
         before = table.metadata.current_snapshot()
         assert before is not None
@@ -415,14 +417,14 @@ class TestConversion:
         with pytest.raises(CommitConflictError, match=f"{relied_on.snapshot_id} is not in its history"):
             commit_change(sliced.refresh(), ours)
 
-    def test_delete_was_converted_by_someone_else(self, table: Table) -> None:
+    def test_concurrently_converted_delete_conflicts(self, table: Table) -> None:
         """CP-4."""
         ours = conversion(table, "e.parquet", resolved=("a.parquet", "b.parquet"))
         theirs(table, ours)
         with pytest.raises(CommitConflictError):
             commit_change(table, ours)
 
-    def test_file_with_converted_rows_left(self, table: Table) -> None:
+    def test_removed_file_with_converted_rows_conflicts(self, table: Table) -> None:
         """CP-4."""
         added = (position_delete(table, "p.parquet", named(table, "a.parquet"), [0]),)
         resolved = ("a.parquet", "b.parquet")
@@ -468,14 +470,14 @@ def test_rewritten_positions_must_be_live(table: Table) -> None:
         commit_change(table, ours)
 
 
-def test_file_that_never_was_in_the_table(table: Table) -> None:
+def test_unknown_removed_file_is_rejected(table: Table) -> None:
     """CP-4: found when its manifest is looked for."""
     ours = planned(table, ChangeKind.SCAN_BASED, removed_data_files=(data_file(table, "ghost.parquet"),))
     with pytest.raises(CommitConflictError):
         commit_change(table, ours)
 
 
-def test_changes_that_contradict_themselves(table: Table) -> None:
+def test_contradictory_changes_are_rejected(table: Table) -> None:
     with pytest.raises(InvalidArgumentError, match="append can only add data files"):
         TableChange(operation=Operation.APPEND, added_delete_files=(equality_delete(table, "x.parquet"),))
     with pytest.raises(InvalidArgumentError, match="cannot be blind"):
@@ -491,7 +493,7 @@ def test_changes_that_contradict_themselves(table: Table) -> None:
     assert live(commit_change(table, own).table)["p.parquet"] == 3
 
 
-def test_that_nothing_matched_is_a_decision_too(table: Table) -> None:
+def test_empty_scan_based_change_is_checked_for_conflicts(table: Table) -> None:
     """CP-5, CP-17: a change without files conflicts with rows that were added since if it read the table, and does not
     if it read nothing."""
     reads, blind = (planned(table, kind) for kind in (ChangeKind.SCAN_BASED, ChangeKind.ROW_DELTA))

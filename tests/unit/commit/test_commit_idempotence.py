@@ -28,7 +28,7 @@ def table(tmp_path: Path) -> Table:
     return new_table(FaultyCatalog.at(tmp_path / "lake"))
 
 
-def test_batch_that_is_repeated_is_committed_once(table: Table) -> None:
+def test_repeated_batch_is_committed_once(table: Table) -> None:
     """CP-14."""
     first = commit_change(table, append(data_file(table, "a.parquet")), application_id="app", batch_id=7)
     # The handle is the old one, as in a job that restarted from a checkpoint.
@@ -38,7 +38,7 @@ def test_batch_that_is_repeated_is_committed_once(table: Table) -> None:
     assert live(again.table) == {"a.parquet": 1}
 
 
-def test_older_batch_of_a_writer_that_counts(table: Table) -> None:
+def test_older_numbered_batch_counts_as_applied(table: Table) -> None:
     """CP-14: a batch with the stored number or a lower one counts as applied, regardless of the type of the number."""
     table = commit_change(table, append(data_file(table, "a.parquet")), application_id="app", batch_id=7).table
     assert commit_change(
@@ -47,12 +47,12 @@ def test_older_batch_of_a_writer_that_counts(table: Table) -> None:
     assert commit_change(table, append(data_file(table, "b.parquet")), application_id="app", batch_id="10").committed
 
 
-def test_writers_and_branches_do_not_see_each_other(table: Table) -> None:
+def test_batch_records_are_per_writer_and_branch(table: Table) -> None:
     table = commit_change(table, append(data_file(table, "a.parquet")), application_id="app", batch_id=7).table
     assert commit_change(table, append(data_file(table, "b.parquet")), application_id="app2", batch_id=7).committed
 
 
-def test_other_process_committed_the_batch_while_we_were_at_it(table: Table) -> None:
+def test_batch_committed_concurrently_is_detected(table: Table) -> None:
     """CP-14: the record is read again at every attempt."""
     catalog = table.catalog
     assert isinstance(catalog, FaultyCatalog)
@@ -67,7 +67,7 @@ def test_other_process_committed_the_batch_while_we_were_at_it(table: Table) -> 
     assert live(outcome.table) == {"theirs.parquet": 1}
 
 
-def test_record_outlives_its_snapshot(table: Table) -> None:
+def test_batch_record_survives_snapshot_expiry(table: Table) -> None:
     """CP-14."""
     first = commit_change(table, append(data_file(table, "a.parquet")), application_id="app", batch_id="x")
     second = commit_change(first.table, append(data_file(table, "b.parquet")))
@@ -93,7 +93,7 @@ def test_record_outlives_its_snapshot(table: Table) -> None:
         ("", "0", False),
     ],
 )
-def test_which_ids_are_applied(stored: int | str, batch_id: int | str, applied: bool) -> None:
+def test_applied_ids_are_compared_as_numbers_or_text(stored: int | str, batch_id: int | str, applied: bool) -> None:
     """CP-14: whole numbers rise, anything else is equal or not."""
     assert is_applied(AppliedBatch(stored, 1, 1), batch_id) is applied
 
@@ -117,7 +117,7 @@ def test_names_of_rolled_back_snapshots() -> None:
         ("app", "", "not ''"),
     ],
 )
-def test_half_a_name_is_an_error(table: Table, application_id: object, batch_id: object, message: str) -> None:
+def test_application_id_requires_batch_id(table: Table, application_id: object, batch_id: object, message: str) -> None:
     with pytest.raises(InvalidArgumentError, match=message):
         commit_change(
             table,
@@ -129,13 +129,13 @@ def test_half_a_name_is_an_error(table: Table, application_id: object, batch_id:
 
 
 @pytest.mark.parametrize("text", ["", "7", "{}", '{"batch-id": [], "snapshot-id": 1, "time-ms": 1}', "null"])
-def test_record_that_someone_else_wrote(text: str) -> None:
+def test_invalid_batch_record_raises_error(text: str) -> None:
     name = property_name("main", "app")
     with pytest.raises(InvalidArgumentError, match=r"tableformat\.txn\.main\.app.* not a valid batch record"):
         applied_batch({name: text}, "main", "app")
 
 
-def test_names_of_records_are_those_of_the_specification() -> None:
+def test_batch_record_names_follow_the_specification() -> None:
     """CP-14: no two pairs of a branch and a writer have one name, and other programs know how it is made."""
     assert property_name("a.b/c-d_e f", "app.1/ä#?") == "tableformat.txn.a%2Eb/c-d_e%20f.app.1/%C3%A4%23%3F"
     assert property_name("a", "b.c") != property_name("a.b", "c")

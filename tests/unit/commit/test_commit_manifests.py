@@ -69,21 +69,21 @@ def bins_of(*oldest_to_newest: int, min_count: int = 3, target_bytes: int = 1000
 class TestChoice:
     """CP-15."""
 
-    def test_too_few_small_ones(self) -> None:
+    def test_too_few_small_manifests_are_not_merged(self) -> None:
         assert bins_of(5, 5) == []
         assert bins_of(900, 900, 900, 5, 5) == []
 
-    def test_small_ones_become_one(self) -> None:
+    def test_small_manifests_are_merged(self) -> None:
         assert bins_of(900, 5, 5, 5) == [[5, 5, 5]]
 
-    def test_larger_one_joins_when_the_newer_ones_outweigh_it(self) -> None:
+    def test_larger_manifest_is_merged_with_enough_newer_ones(self) -> None:
         assert bins_of(210, 20, 5, 5, 5, 5) == [[5, 5, 5, 5, 20]]
         assert bins_of(210, 30, 5, 5, 5, 5) == [[5, 5, 5, 5]]
 
-    def test_bins_do_not_exceed_the_target(self) -> None:
+    def test_merged_manifests_do_not_exceed_the_target(self) -> None:
         assert bins_of(400, 400, 400, 300, 300) == [[300, 300, 400], [400, 400]]
 
-    def test_kinds_and_specs_stay_apart(self) -> None:
+    def test_manifests_of_different_kind_or_spec_are_not_merged(self) -> None:
         manifests = [
             *(manifest(number, 5) for number in range(1, 4)),
             *(manifest(number, 5, ManifestContent.DELETES) for number in range(4, 6)),
@@ -103,7 +103,7 @@ class TestChoice:
             manifests, {**properties, "commit.manifest-merge.enabled": "false"}, merge
         ) == tuple(manifests)
 
-    def test_entries_are_written_a_logarithmic_number_of_times(self) -> None:
+    def test_manifest_entries_are_rewritten_logarithmically_often(self) -> None:
         """2,000 commits of one file each: the manifests stay few, an entry is copied a handful of times."""
         manifests: list[ManifestFile] = []
         copied_bytes, most = 0, 0
@@ -192,7 +192,7 @@ def test_a_removed_delete_file_leaves_an_entry_unless_it_is_a_range_delete(table
     assert found == [("eq.parquet", EntryStatus.DELETED, outcome.snapshot_id)]
 
 
-def test_a_manifest_list_names_the_parent_of_its_snapshot(table: Table) -> None:
+def test_manifest_list_header_has_the_parent_snapshot(table: Table) -> None:
     parents = []
     for name in "ab":
         table = commit_change(table, append(data_file(table, f"{name}.parquet"))).table
@@ -203,7 +203,7 @@ def test_a_manifest_list_names_the_parent_of_its_snapshot(table: Table) -> None:
     assert parents == ["null", str(table.metadata.snapshots[0].snapshot_id)]
 
 
-def test_files_that_were_alone_in_their_manifests_leave_together(table: Table) -> None:
+def test_removal_of_files_in_single_file_manifests(table: Table) -> None:
     """CP-16: a stream commits a manifest for each checkpoint, and a conversion takes the deletes out of all of them."""
     for name in "abc":
         table = commit_change(table, append(data_file(table, f"{name}.parquet"))).table
@@ -220,7 +220,7 @@ def test_files_that_were_alone_in_their_manifests_leave_together(table: Table) -
     assert live(outcome.table) == {"e.parquet": 4}
 
 
-def test_data_and_deletes_of_two_specs_in_one_commit(table: Table) -> None:
+def test_commit_with_data_and_deletes_of_two_specs(table: Table) -> None:
     """CP-16: a manifest holds one kind and one spec."""
     with table.update_spec() as update:
         update.add_identity("region")
@@ -241,7 +241,7 @@ def summary(table: Table) -> dict[str, str]:
     return {"operation": snapshot.summary.operation.value, **snapshot.summary.additional_properties}
 
 
-def test_summary_counts_what_changed_and_what_is_there(table: Table) -> None:
+def test_summary_counts_changes_and_totals(table: Table) -> None:
     """FM-18: range deletes count as equality deletes, so engines do not answer COUNT(*) from the totals."""
     table = commit_change(table, append(data_file(table, "a.parquet"), data_file(table, "b.parquet"))).table
     assert summary(table) == {
@@ -279,7 +279,7 @@ def test_summary_counts_what_changed_and_what_is_there(table: Table) -> None:
     assert (counted["total-data-files"], counted["total-equality-deletes"]) == ("1", "1")
 
 
-def test_snapshots_of_a_branch_have_rising_times(table: Table, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_snapshot_timestamps_of_a_branch_increase(table: Table, monkeypatch: pytest.MonkeyPatch) -> None:
     """A clock that was set back must not make `as_of` skip snapshots."""
     first = commit_change(table, append(data_file(table, "a.parquet")))
     monkeypatch.setattr("time.time_ns", lambda: 1_000_000_000)
@@ -310,7 +310,7 @@ def rewrite_old_partitions(found: tf.Table) -> None:
     found.maintenance.compact(rewrite_all=True)
 
 
-def test_partitions_of_a_column_that_was_widened_and_then_dropped(tmp_path: Path) -> None:
+def test_partition_type_of_widened_and_dropped_column(tmp_path: Path) -> None:
     """FM-30: the newest schema that has the source column determines the type of its partition values."""
     with new_lake(tmp_path / "lake") as catalog:
         found = partitioned_by_a_dropped_column(catalog, "t", pa.int32(), [1])

@@ -30,7 +30,7 @@ def path(tmp_path: Path) -> str:
 
 
 @needs_locks
-def test_tickets_are_served_in_the_order_of_their_taking(path: str) -> None:
+def test_tickets_are_served_in_order(path: str) -> None:
     """CP-26."""
     queue = CommitQueue(path, TABLE)
     tickets = [queue.take() for _ in range(4)]
@@ -51,7 +51,7 @@ def test_tickets_are_served_in_the_order_of_their_taking(path: str) -> None:
 
 
 @needs_locks
-def test_tables_do_not_wait_for_each_other(path: str) -> None:
+def test_queues_of_different_tables_are_independent(path: str) -> None:
     ticket = CommitQueue(path, TABLE).take()
     other = CommitQueue(path, UUID(int=2))
     assert (CommitQueue(path, TABLE).is_busy(), other.is_busy()) == (True, False)
@@ -68,7 +68,7 @@ def hold_for_ever(path: str, taken: object) -> None:
 
 
 @needs_locks
-def test_ticket_goes_with_its_process(path: str) -> None:
+def test_killed_process_releases_its_ticket(path: str) -> None:
     """CP-26: kill -9 at the front of the queue."""
     spawn = multiprocessing.get_context("spawn")
     taken = spawn.Event()
@@ -83,7 +83,7 @@ def test_ticket_goes_with_its_process(path: str) -> None:
 
 
 @needs_locks
-def test_child_of_a_fork_does_not_keep_the_ticket(path: str) -> None:
+def test_forked_child_does_not_hold_the_ticket(path: str) -> None:
     queue = CommitQueue(path, TABLE)
     ticket = queue.take()
     child = os.fork()
@@ -96,7 +96,7 @@ def test_child_of_a_fork_does_not_keep_the_ticket(path: str) -> None:
 
 
 @needs_locks
-def test_who_hangs_at_the_front_is_passed_by_once(path: str, caplog: pytest.LogCaptureFixture) -> None:
+def test_hanging_writer_at_the_front_is_passed_once(path: str, caplog: pytest.LogCaptureFixture) -> None:
     """CP-26: the next ones do not wait for it again."""
     queue = CommitQueue(path, TABLE)
     hanging = queue.take()
@@ -113,7 +113,7 @@ def test_who_hangs_at_the_front_is_passed_by_once(path: str, caplog: pytest.LogC
 
 @needs_locks
 @pytest.mark.parametrize("content", [b"\xff" * 64, b"abc", b""])
-def test_damaged_file_costs_no_more_than_the_order(path: str, content: bytes) -> None:
+def test_damaged_queue_file_loses_only_the_order(path: str, content: bytes) -> None:
     Path(path).write_bytes(content)
     queue = CommitQueue(path, TABLE)
     first, second = queue.take(), queue.take()
@@ -124,7 +124,7 @@ def test_damaged_file_costs_no_more_than_the_order(path: str, content: bytes) ->
 
 
 @needs_locks
-def test_who_comes_while_others_wait_queues_at_once(tmp_path: Path) -> None:
+def test_new_writer_joins_the_queue_of_waiting_writers(tmp_path: Path) -> None:
     """CP-26: and commits when it is its turn, at the first attempt."""
     catalog = EmbeddedCatalog.at(tmp_path / "lake")
     table = new_table(catalog, properties={"commit.retry.max-wait-ms": "60000"})
@@ -139,7 +139,7 @@ def test_who_comes_while_others_wait_queues_at_once(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("queued", [True, False])
-def test_lost_race_is_tried_again_with_a_queue_and_without(
+def test_lost_race_is_retried_with_and_without_queue(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, queued: bool
 ) -> None:
     """CP-26: no queue, as on systems without such locks: the random waits of every other catalog."""
@@ -159,7 +159,7 @@ def test_lost_race_is_tried_again_with_a_queue_and_without(
 
 
 @needs_locks
-def test_file_system_without_locks_is_said_and_done_without(
+def test_file_system_without_locks_disables_the_queue(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     """CP-26: some network file systems."""
@@ -183,7 +183,7 @@ def test_file_system_without_locks_is_said_and_done_without(
 
 @needs_locks
 @pytest.mark.parametrize("table", [TABLE, UUID(int=2)])
-def test_a_place_that_is_given_back_is_free_though_another_process_has_the_file(path: str, table: UUID) -> None:
+def test_released_ticket_is_free_despite_forked_process(path: str, table: UUID) -> None:
     """A process that was forked while the ticket was held keeps the file open, and the lock belongs to the open
     file."""
     queue = CommitQueue(path, table)
@@ -197,7 +197,7 @@ def test_a_place_that_is_given_back_is_free_though_another_process_has_the_file(
 
 
 @needs_locks
-def test_only_who_hangs_is_passed_by(path: str) -> None:
+def test_only_the_hanging_writer_is_passed(path: str) -> None:
     """CP-26: a new writer waits for the writers that are queued behind the one that hangs."""
     queue = CommitQueue(path, TABLE)
     hanging, patient, last = queue.take(), queue.take(), queue.take()
@@ -211,7 +211,7 @@ def test_only_who_hangs_is_passed_by(path: str) -> None:
     hanging.give_back()
 
 
-def test_only_a_race_that_was_lost_in_turn_is_followed_by_a_pause() -> None:
+def test_retry_pauses_only_after_a_race_lost_in_turn() -> None:
     """CP-26: a writer outside of the queue won it."""
     turn = CommitTurn(None, patience_seconds=1, pause_seconds=0.5)
     assert turn.pause_seconds(1) == 0.0

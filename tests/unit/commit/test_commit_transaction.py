@@ -123,7 +123,7 @@ def test_sequence_numbers_run_across_branches(table: Table) -> None:
     assert on_main.metadata.refs["ingest"].min_snapshots_to_keep == 7
 
 
-def test_nothing_to_do_commits_nothing(table: Table) -> None:
+def test_empty_change_is_not_committed(table: Table) -> None:
     """CP-17."""
     nothing = TableChange(operation=Operation.APPEND)
     empty = commit_change(table, nothing)
@@ -134,7 +134,7 @@ def test_nothing_to_do_commits_nothing(table: Table) -> None:
     assert again.metadata_location == first.metadata_location
 
 
-def test_blind_write_meets_the_commits_of_others(table: Table, catalog: FaultyCatalog) -> None:
+def test_blind_write_is_retried_after_concurrent_commit(table: Table, catalog: FaultyCatalog) -> None:
     """CP-1 makes the first attempt fail, CP-3 lets a blind change retry."""
 
     def interfere() -> None:
@@ -148,7 +148,7 @@ def test_blind_write_meets_the_commits_of_others(table: Table, catalog: FaultyCa
     assert metadata_files(outcome.table) == reachable_metadata_files(outcome.table)
 
 
-def test_planned_change_is_asked_again_with_the_head_it_will_meet(table: Table, catalog: FaultyCatalog) -> None:
+def test_planned_change_is_replanned_on_the_new_head(table: Table, catalog: FaultyCatalog) -> None:
     heads: list[tuple[int, int]] = []
 
     def interfere() -> None:
@@ -168,7 +168,7 @@ def test_planned_change_is_asked_again_with_the_head_it_will_meet(table: Table, 
     assert outcome.change.added_data_files[0].file_path.endswith("ours-2.parquet")
 
 
-def test_number_taken_by_another_branch_is_a_lost_race(table: Table, catalog: FaultyCatalog) -> None:
+def test_sequence_number_taken_by_another_branch_is_a_lost_race(table: Table, catalog: FaultyCatalog) -> None:
     """CP-2: the head of our branch did not move, yet the snapshot's number is taken."""
     table = commit_change(table, append(data_file(table, "a.parquet"))).table
     table = set_branch(table, "ingest")
@@ -191,7 +191,9 @@ def append_twenty(directory: str, writer: int) -> None:
 @pytest.mark.parametrize(
     "start", [threading.Thread, pytest.param(multiprocessing.get_context("spawn").Process, marks=pytest.mark.slow)]
 )
-def test_two_writers_lose_nothing(table: Table, tmp_path: Path, start: type[threading.Thread]) -> None:
+def test_concurrent_appends_of_two_writers_are_all_kept(
+    table: Table, tmp_path: Path, start: type[threading.Thread]
+) -> None:
     """CP-1, CP-3: two writers, twenty appends each, one SQLite file."""
     writers = [start(target=append_twenty, args=(str(tmp_path / "lake"), writer)) for writer in (1, 2)]
     for writer in writers:
@@ -208,7 +210,7 @@ def test_two_writers_lose_nothing(table: Table, tmp_path: Path, start: type[thre
     assert summary.summary["total-data-files"] == "40"
 
 
-def test_lost_race_for_ever_is_a_conflict_and_leaves_no_file(table: Table, catalog: FaultyCatalog) -> None:
+def test_repeatedly_lost_race_is_a_conflict_and_leaves_no_file(table: Table, catalog: FaultyCatalog) -> None:
     """CP-18."""
     table = commit_change(table, append(data_file(table, "a.parquet"))).table
     files = metadata_files(table)
@@ -223,7 +225,7 @@ def test_lost_race_for_ever_is_a_conflict_and_leaves_no_file(table: Table, catal
     assert live(table.refresh()) == {"a.parquet": 1}
 
 
-def test_retries_can_be_switched_off(table: Table, catalog: FaultyCatalog) -> None:
+def test_retries_can_be_disabled(table: Table, catalog: FaultyCatalog) -> None:
     with table.transaction() as transaction:
         transaction.set_properties({"commit.retry.num-retries": "0"})
 
@@ -235,7 +237,7 @@ def test_retries_can_be_switched_off(table: Table, catalog: FaultyCatalog) -> No
         commit_change(table, append(data_file(table, "b.parquet")))
 
 
-def test_answer_lost_after_the_commit_is_a_success(table: Table, catalog: FaultyCatalog) -> None:
+def test_lost_response_after_commit_is_a_success(table: Table, catalog: FaultyCatalog) -> None:
     """CP-13: the table shows the snapshot."""
 
     def hang_up() -> None:
@@ -248,7 +250,7 @@ def test_answer_lost_after_the_commit_is_a_success(table: Table, catalog: Faulty
     assert outcome.snapshot_id == outcome.metadata.current_snapshot_id
 
 
-def test_answer_without_the_snapshot_is_no_ground_to_remove_its_files(
+def test_stale_replica_response_does_not_remove_files(
     table: Table, catalog: FaultyCatalog, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """CP-18: as of a replica that lags behind."""
@@ -265,7 +267,7 @@ def test_answer_without_the_snapshot_is_no_ground_to_remove_its_files(
     assert metadata_files(table) == reachable_metadata_files(table)
 
 
-def test_repeated_request_refused_after_it_was_applied_is_a_success(table: Table, catalog: FaultyCatalog) -> None:
+def test_repeated_request_of_applied_commit_is_a_success(table: Table, catalog: FaultyCatalog) -> None:
     """CP-13: a proxy sent the request twice; the second answer is a conflict with ourselves."""
 
     def conflict() -> None:
@@ -281,9 +283,7 @@ def test_repeated_request_refused_after_it_was_applied_is_a_success(table: Table
 @pytest.mark.parametrize(
     "error", [CommitStateUnknownException("bad gateway"), ConnectionError("reset"), ValueError("?")]
 )
-def test_unknown_outcome_keeps_the_files_and_may_still_land(
-    table: Table, catalog: FaultyCatalog, error: Exception
-) -> None:
+def test_unknown_outcome_keeps_the_files(table: Table, catalog: FaultyCatalog, error: Exception) -> None:
     """CP-13: the request is in transit and is applied after this library has given up."""
     sent: list[tuple[object, ...]] = []
     commit_table = EmbeddedCatalog.commit_table
@@ -318,9 +318,7 @@ def test_interrupt_during_the_catalog_call_keeps_the_files(table: Table, catalog
     assert table.refresh().scan().to_arrow()["id"].to_pylist() == [7]
 
 
-def test_end_of_the_process_during_the_catalog_call_keeps_the_files_and_is_no_interrupt(
-    table: Table, catalog: FaultyCatalog
-) -> None:
+def test_system_exit_during_catalog_call_keeps_files_and_exit_code(table: Table, catalog: FaultyCatalog) -> None:
     """CP-13, CP-51: an exit stays an exit with its exit code; only Ctrl-C is raised as an interrupt."""
 
     def end() -> None:
@@ -334,7 +332,7 @@ def test_end_of_the_process_during_the_catalog_call_keeps_the_files_and_is_no_in
     assert table.refresh().scan().to_arrow()["id"].to_pylist() == [7]
 
 
-def test_a_commit_leaves_the_settings_of_its_branch(table: Table, catalog: FaultyCatalog) -> None:
+def test_commit_keeps_the_branch_settings(table: Table, catalog: FaultyCatalog) -> None:
     """MT-1: by them its snapshots expire."""
     head = commit_change(table, append(data_file(table, "a.parquet"))).table
     settings = {"max-ref-age-ms": 10, "max-snapshot-age-ms": 20, "min-snapshots-to-keep": 30}
@@ -344,7 +342,7 @@ def test_a_commit_leaves_the_settings_of_its_branch(table: Table, catalog: Fault
     assert (after.max_ref_age_ms, after.max_snapshot_age_ms, after.min_snapshots_to_keep) == (10, 20, 30)
 
 
-def test_no_rows_come_beside_range_partitions_of_a_newer_version(catalog: FaultyCatalog) -> None:
+def test_unknown_range_partition_version_rejects_added_rows(catalog: FaultyCatalog) -> None:
     """RP-1: regardless of the operation that staged the rows. Changes without rows are committed."""
     table = new_table(catalog, properties={RANGE_PARTITIONS: '{"version": 99}'})
     with pytest.raises(UnsupportedFeatureError, match="newer version"):
@@ -352,7 +350,7 @@ def test_no_rows_come_beside_range_partitions_of_a_newer_version(catalog: Faulty
     assert commit_change(table, delete_blindly(equality_delete(table, "e.parquet"))).committed
 
 
-def test_interrupt_before_anything_was_sent_leaves_no_file(table: Table, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_interrupt_before_the_request_leaves_no_file(table: Table, monkeypatch: pytest.MonkeyPatch) -> None:
     """CP-18."""
     files = metadata_files(table)
 
@@ -383,7 +381,7 @@ def test_refused_commit_leaves_no_file(table: Table, catalog: FaultyCatalog, ver
     assert len(asked) == 1
 
 
-def test_table_dropped_and_created_again_is_another_table(table: Table, catalog: FaultyCatalog) -> None:
+def test_commit_to_recreated_table_is_rejected(table: Table, catalog: FaultyCatalog) -> None:
     """CP-1."""
     catalog.drop_table("db.t")
     with pytest.raises(TableNotFoundError):
@@ -393,7 +391,7 @@ def test_table_dropped_and_created_again_is_another_table(table: Table, catalog:
         commit_change(table, append(data_file(table, "a.parquet")))
 
 
-def test_commit_to_a_branch_that_is_not_there(table: Table) -> None:
+def test_commit_to_unknown_branch_raises_error(table: Table) -> None:
     with pytest.raises(SnapshotNotFoundError):
         commit_change(table, append(data_file(table, "a.parquet")), ref="ingest")
 
@@ -421,12 +419,12 @@ def test_two_refs_move_in_one_commit(table: Table) -> None:
 @pytest.mark.parametrize(
     "name", ["total-records", "added-x", "removed-x", "deleted-x", "operation", "changed-partition-count"]
 )
-def test_names_that_the_summary_computes_are_refused(table: Table, name: str) -> None:
+def test_reserved_summary_names_are_rejected(table: Table, name: str) -> None:
     with pytest.raises(InvalidArgumentError, match=f"cannot set '{name}'"):
         commit_change(table, append(data_file(table, "a.parquet")), snapshot_properties={name: "1"})
 
 
-def test_what_a_commit_says_of_itself_is_in_the_summary(table: Table) -> None:
+def test_snapshot_properties_are_in_the_summary(table: Table) -> None:
     outcome = commit_change(table, append(data_file(table, "a.parquet")), snapshot_properties={"job": "nightly"})
     snapshot = outcome.metadata.current_snapshot()
     assert snapshot is not None
@@ -434,7 +432,7 @@ def test_what_a_commit_says_of_itself_is_in_the_summary(table: Table) -> None:
     assert snapshot.summary["job"] == "nightly"
 
 
-def test_format_versions_take_what_they_can_hold(table: Table, catalog: FaultyCatalog) -> None:
+def test_format_versions_accept_only_supported_delete_files(table: Table, catalog: FaultyCatalog) -> None:
     target = data_file(table, "a.parquet")
     table = commit_change(table, append(target)).table
     change = planned(table, ChangeKind.ROW_DELTA, added_delete_files=(vector(table, "v.puffin", target),))
@@ -461,7 +459,7 @@ def test_appends_to_a_v3_table_assign_row_ids(catalog: FaultyCatalog, table: Tab
     assert ids_at(second) == [1, 2, 3]
 
 
-def test_number_that_one_other_commit_took_is_a_lost_race(table: Table, catalog: FaultyCatalog) -> None:
+def test_sequence_number_taken_by_one_commit_is_a_lost_race(table: Table, catalog: FaultyCatalog) -> None:
     """CP-13: the catalog gave a plain error, and the number of the attempt is the table's last one."""
 
     def interfere() -> None:
@@ -475,9 +473,7 @@ def test_number_that_one_other_commit_took_is_a_lost_race(table: Table, catalog:
     assert live(outcome.table) == {"theirs.parquet": 1, "ours.parquet": 2}
 
 
-def test_table_that_cannot_be_read_at_once_is_looked_at_again(
-    table: Table, catalog: FaultyCatalog, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_commit_status_check_is_retried(table: Table, catalog: FaultyCatalog, monkeypatch: pytest.MonkeyPatch) -> None:
     """CP-13: `commit.status-check.num-retries` sets the number of checks; a commit that is found then is a success."""
     load_table, looks = catalog.load_table, []
 
@@ -500,7 +496,7 @@ def test_table_that_cannot_be_read_at_once_is_looked_at_again(
 @pytest.mark.parametrize(
     "answer", [BadRequestError("first-row-id is missing"), None], ids=["refused", "looked at here"]
 )
-def test_table_that_is_upgraded_in_the_moment_of_the_commit_is_a_lost_race(
+def test_table_upgraded_during_the_commit_is_a_lost_race(
     table: Table, catalog: FaultyCatalog, answer: Exception | None
 ) -> None:
     """CP-13: a server that cannot store a snapshot without row ids rejects it."""

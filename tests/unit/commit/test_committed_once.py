@@ -58,7 +58,7 @@ SINCE: dict[str, Callable[[tf.Table], Any]] = {
 
 @pytest.mark.parametrize("since", SINCE)
 @pytest.mark.parametrize("kind", ["append", "replace"])
-def test_files_that_were_committed_are_refused(table: tf.Table, kind: str, since: str) -> None:
+def test_committed_files_cannot_be_committed_again(table: tf.Table, kind: str, since: str) -> None:
     """CP-23: regardless of what happened to the files after their commit."""
     write = table.new_write(kind=kind)
     staged = [write.write(rows_of(3)), write.write(rows_of(4))]
@@ -73,7 +73,7 @@ def test_files_that_were_committed_are_refused(table: tf.Table, kind: str, since
 
 
 @pytest.mark.parametrize("is_tagged", [False, True])
-def test_files_that_were_compacted_and_whose_history_expired_are_refused(table: tf.Table, is_tagged: bool) -> None:
+def test_compacted_files_with_expired_history_are_rejected(table: tf.Table, is_tagged: bool) -> None:
     """CP-34: the files are gone, or a tag keeps them, and no snapshot of the branch shows that it had them."""
     write = table.new_write()
     staged = [write.write(rows_of(3)), write.write(rows_of(4))]
@@ -91,7 +91,7 @@ def test_files_that_were_compacted_and_whose_history_expired_are_refused(table: 
     assert table.verify().is_clean
 
 
-def test_new_files_are_committed_where_history_expired_since_they_were_staged(table: tf.Table) -> None:
+def test_new_files_are_committed_despite_expired_history(table: tf.Table) -> None:
     """CP-34."""
     table.create_tag("older")
     write = table.new_write()
@@ -103,7 +103,7 @@ def test_new_files_are_committed_where_history_expired_since_they_were_staged(ta
     assert live_values(table.refresh(), "id") == [1, 2, 3, 11, 12]
 
 
-def test_one_of_them_was_committed(table: tf.Table) -> None:
+def test_partly_committed_files_are_rejected(table: tf.Table) -> None:
     """CP-23: nothing of the second commit is applied."""
     write = table.new_write()
     staged = [write.write(rows_of(3)), write.write(rows_of(4))]
@@ -114,7 +114,7 @@ def test_one_of_them_was_committed(table: tf.Table) -> None:
     assert live_values(table.refresh(), "id") == [1, 2, 3, 4]
 
 
-def test_files_given_twice_to_one_commit(table: tf.Table) -> None:
+def test_duplicate_files_in_one_commit_are_rejected(table: tf.Table) -> None:
     """CP-23."""
     write = table.new_write()
     staged = write.write(rows_of(3))
@@ -123,7 +123,7 @@ def test_files_given_twice_to_one_commit(table: tf.Table) -> None:
     assert live_values(table.refresh(), "id") == [1, 2]
 
 
-def test_named_batch_is_applied_once_and_no_error(table: tf.Table) -> None:
+def test_repeated_named_batch_is_not_an_error(table: tf.Table) -> None:
     """CP-14 is checked before CP-23; another batch with the same files is rejected."""
     write = table.new_write()
     staged = [write.write(rows_of(3))]
@@ -134,7 +134,7 @@ def test_named_batch_is_applied_once_and_no_error(table: tf.Table) -> None:
     assert live_values(table.refresh(), "id") == [1, 2, 3]
 
 
-def test_rolled_back_files_may_be_committed_again_and_to_another_branch(table: tf.Table) -> None:
+def test_rolled_back_files_may_be_committed_again(table: tf.Table) -> None:
     """CP-23: it is about what the branch has had."""
     before = table.snapshot_id
     table.create_branch("b")
@@ -187,9 +187,7 @@ JOBS: dict[str, Callable[[tf.Table], Any]] = {
     ],
     ids=["no delete", "prefix", "whole file", "positions"],
 )
-def test_jobs_keep_the_rows_of_a_file_that_is_named_more_than_once(
-    table: tf.Table, delete: Callable[[tf.Table], Any], job: str
-) -> None:
+def test_jobs_keep_rows_of_duplicate_file_entries(table: tf.Table, delete: Callable[[tf.Table], Any], job: str) -> None:
     """MT-64: deletes apply to the entries that are older than the delete, and jobs do not change such files."""
     add_again(table)
     delete(table)
@@ -204,7 +202,7 @@ def test_jobs_keep_the_rows_of_a_file_that_is_named_more_than_once(
     assert Counter(live_values(table.refresh(), "id")) == before + Counter([9])
 
 
-def test_conversion_says_which_file_it_cannot_convert(table: tf.Table) -> None:
+def test_conversion_names_the_file_with_duplicate_entries(table: tf.Table) -> None:
     """MT-64: row deletes name paths, so they cannot delete a row of one entry and keep it of the other."""
     table.delete_prefix({"id": 1})
     add_again(table)
@@ -217,7 +215,7 @@ def test_conversion_says_which_file_it_cannot_convert(table: tf.Table) -> None:
     assert live_values(table.refresh(), "id") == []
 
 
-def test_rows_found_in_a_file_that_is_named_twice_go_from_both_entries(table: tf.Table) -> None:
+def test_delete_removes_rows_from_both_duplicate_entries(table: tf.Table) -> None:
     """MT-64: the file stays in the table, its rows are deleted by position."""
     add_again(table)
     assert table.delete("id = 1", mode="scan").deleted_row_count == 2
@@ -226,7 +224,7 @@ def test_rows_found_in_a_file_that_is_named_twice_go_from_both_entries(table: tf
     assert live_values(table.refresh(), "id") == [5]
 
 
-def test_staged_files_that_were_removed_as_orphans_are_not_committed(table: tf.Table) -> None:
+def test_staged_files_removed_as_orphans_are_rejected(table: tf.Table) -> None:
     """CP-55: the table used to reference files that were gone."""
     write = table.new_write()
     staged = [write.write(rows_of(number)) for number in range(3, 15)]
@@ -241,7 +239,7 @@ def test_staged_files_that_were_removed_as_orphans_are_not_committed(table: tf.T
     assert table.verify(deep=True).is_clean
 
 
-def test_recent_orphans_that_are_taken_from_a_writer_are_told_to_it(table: tf.Table) -> None:
+def test_staged_file_removed_as_recent_orphan_raises_error(table: tf.Table) -> None:
     """CP-55"""
     write = table.new_write()
     staged = write.write(rows_of(3))

@@ -83,7 +83,7 @@ def evolved_and_appended(table: tf.Table, evolution: str, *new: int) -> Callable
 
 
 @pytest.mark.parametrize("evolution", EVOLUTIONS)
-def test_row_that_the_verb_should_have_found_is_no_miss(table: tf.Table, evolution: str) -> None:
+def test_concurrent_duplicate_key_under_new_schema_is_found(table: tf.Table, evolution: str) -> None:
     """CP-5: the key was added under another schema or spec; the check is repeated, and no other error is raised."""
     with interrupted_by(evolved_and_appended(table, evolution, 9)), pytest.raises(DuplicateKeyError):
         table.append(rows_of(8, 9).drop_columns(["n"]), on_duplicate="error")
@@ -91,7 +91,7 @@ def test_row_that_the_verb_should_have_found_is_no_miss(table: tf.Table, evoluti
 
 
 @pytest.mark.parametrize("evolution", ["new spec", "wider types"])
-def test_delete_by_scan_finds_the_rows_that_came(table: tf.Table, evolution: str) -> None:
+def test_delete_by_scan_finds_concurrently_added_rows(table: tf.Table, evolution: str) -> None:
     """CP-5."""
     with interrupted_by(evolved_and_appended(table, evolution, 2, 7)):
         table.delete("n = 20 AND v <> 'y'", mode="scan")
@@ -99,7 +99,7 @@ def test_delete_by_scan_finds_the_rows_that_came(table: tf.Table, evolution: str
 
 
 @pytest.mark.parametrize("evolution", ["new spec", "wider types", "renamed column"])
-def test_rows_that_do_not_matter_are_no_conflict(table: tf.Table, evolution: str) -> None:
+def test_concurrently_added_rows_that_cannot_match_do_not_conflict(table: tf.Table, evolution: str) -> None:
     """CP-5: bounds rule the new file out, in its own types and under its own spec."""
     with interrupted_by(evolved_and_appended(table, evolution, 7)):
         result = table.delete("n = 20 AND v <> 'y'", mode="scan")
@@ -107,7 +107,7 @@ def test_rows_that_do_not_matter_are_no_conflict(table: tf.Table, evolution: str
     assert live_values(table.refresh(), "id") == [1, 3, 7]
 
 
-def test_transaction_under_another_spec_is_a_conflict(table: tf.Table) -> None:
+def test_transaction_conflicts_with_rows_under_another_spec(table: tf.Table) -> None:
     def fill() -> None:
         with table.transaction() as tx:
             tx.append(rows_of(7), on_duplicate="ignore")

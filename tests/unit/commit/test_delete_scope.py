@@ -22,7 +22,7 @@ from tableformat.commit.transaction import commit_change
 from tableformat.errors import CommitConflictError
 
 
-def test_delete_of_one_partition_needs_one_spec(catalog: FaultyCatalog) -> None:
+def test_partition_delete_conflicts_with_new_spec(catalog: FaultyCatalog) -> None:
     """CP-12: rows written under the old spec lie in other partitions."""
     table = new_table(catalog, partitioned=True)
     table = commit_change(table, append(data_file(table, "a.parquet", partition=("x",)))).table
@@ -39,7 +39,7 @@ def test_delete_of_one_partition_needs_one_spec(catalog: FaultyCatalog) -> None:
         commit_change(table, on_new_spec)
 
 
-def test_global_delete_does_not_care_for_specs(catalog: FaultyCatalog) -> None:
+def test_global_delete_does_not_depend_on_specs(catalog: FaultyCatalog) -> None:
     """CP-12 concerns deletes that are limited to a partition, not those under an unpartitioned spec."""
     table = new_table(catalog)
     table = commit_change(table, append(data_file(table, "a.parquet"))).table
@@ -80,7 +80,7 @@ def test_column_dropped_during_the_commit_of_a_delete(catalog: FaultyCatalog) ->
         commit_change(table, delete_blindly(equality_delete(table, "e.parquet", equality_ids=(2,))))
 
 
-def test_delete_of_one_partition_beside_live_files_of_an_older_spec(catalog: FaultyCatalog) -> None:
+def test_partition_delete_is_rejected_with_live_files_of_older_spec(catalog: FaultyCatalog) -> None:
     """CP-12: the delete has the default spec and would miss the rows of the other spec. It can be committed when these
     rows are gone, regardless of the other files."""
     table = new_table(catalog, partitioned=True)
@@ -98,7 +98,7 @@ def test_delete_of_one_partition_beside_live_files_of_an_older_spec(catalog: Fau
     assert live(commit_change(table, scoped).table) == {"b.parquet": 2, "e.parquet": 4}
 
 
-def test_delete_of_a_partition_of_an_older_spec_misses_the_files_of_the_newer_one(catalog: FaultyCatalog) -> None:
+def test_partition_delete_of_older_spec_is_rejected(catalog: FaultyCatalog) -> None:
     """CP-12: all live files are of the default spec, and the delete is not."""
     table = new_table(catalog, partitioned=True)
     with table.update_spec() as update:

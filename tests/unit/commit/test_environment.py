@@ -18,7 +18,7 @@ def nothing_said() -> Iterator[None]:
     set_environment({})
 
 
-def test_every_snapshot_of_the_process_says_it_and_a_commit_may_say_otherwise(tmp_path: Path) -> None:
+def test_environment_is_in_every_summary_and_may_be_overridden(tmp_path: Path) -> None:
     catalog = new_lake(tmp_path / "lake")
     table = catalog.create_table("db.t", pa.schema([("id", pa.int64())]))
     rows = pa.table({"id": [1]})

@@ -62,7 +62,7 @@ def table(tmp_path: Path) -> Iterator[tf.Table]:
 
 
 @pytest.mark.parametrize("act", ACTS)
-def test_ctrl_c_while_a_commit_is_reported_loses_no_file(table: tf.Table, act: str) -> None:
+def test_ctrl_c_during_commit_report_keeps_files(table: tf.Table, act: str) -> None:
     """CP-51: the files of the commit used to be removed, or the error did not mention the commit."""
 
     def interrupt(report: Report) -> None:
@@ -82,7 +82,7 @@ def test_ctrl_c_while_a_commit_is_reported_loses_no_file(table: tf.Table, act: s
 
 @pytest.mark.parametrize("error", [KeyboardInterrupt, SystemExit])
 @pytest.mark.parametrize("has_partitions", [False, True])
-def test_statistics_whose_commit_was_interrupted_stay(
+def test_interrupted_statistics_commit_keeps_its_file(
     table: tf.Table, monkeypatch: pytest.MonkeyPatch, error: type[BaseException], has_partitions: bool
 ) -> None:
     """CP-51: the file used to be removed although the table already referenced it."""
@@ -165,7 +165,7 @@ class _Interrupts:
 
 @pytest.mark.parametrize("act", ["append", *(pytest.param(act, marks=pytest.mark.long) for act in PREPARED)])
 @pytest.mark.parametrize("follow_calls", [False, pytest.param(True, marks=pytest.mark.long)])
-def test_ctrl_c_at_any_bytecode_after_the_answer_loses_no_file(
+def test_ctrl_c_at_any_bytecode_after_the_response_keeps_files(
     table: tf.Table, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, act: str, follow_calls: bool
 ) -> None:
     """CP-51: between the return of the commit and the next line of its caller it removed what the table names."""
@@ -199,7 +199,7 @@ def test_ctrl_c_at_any_bytecode_after_the_answer_loses_no_file(
 
 
 @pytest.mark.slow
-def test_a_process_that_is_told_to_exit_in_a_commit_exits(tmp_path: Path) -> None:
+def test_system_exit_during_a_commit_is_propagated(tmp_path: Path) -> None:
     """CP-51: the exit from a signal handler used to become an ordinary error, which services log before they
     continue."""
     keyed_table(tmp_path).append(rows("a", [1]))
@@ -224,7 +224,7 @@ print("went on")
     assert (done.returncode, done.stdout) == (7, ""), done.stderr
 
 
-def test_a_file_that_cannot_be_removed_after_the_commit_is_no_error_of_the_verb(
+def test_failed_cleanup_after_commit_does_not_fail_the_operation(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     """CP-18, CP-51: if the table is upgraded concurrently, the position delete file is replaced by a vector. The
@@ -252,7 +252,7 @@ def test_a_file_that_cannot_be_removed_after_the_commit_is_no_error_of_the_verb(
 
 @pytest.mark.parametrize("snapshot_id", [None, 17], ids=["metadata alone", "a snapshot"])
 @pytest.mark.parametrize("sent", [Sent.IN_FLIGHT, Sent.APPLIED])
-def test_what_is_told_has_happened_only_where_the_catalog_said_so(sent: Sent, snapshot_id: int | None) -> None:
+def test_interrupt_reports_commit_only_if_catalog_confirmed_it(sent: Sent, snapshot_id: int | None) -> None:
     """CP-51: a caller that repeats a change that happened would apply it twice."""
     status = CommitStatus()
     status.sent, status.snapshot_id = sent, snapshot_id

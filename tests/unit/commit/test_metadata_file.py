@@ -30,7 +30,7 @@ def whole(metadata: TableMetadata) -> Any:
 
 
 @pytest.mark.parametrize("version", [2, 3])
-def test_content_is_that_of_the_model(tmp_path: Path, version: int) -> None:
+def test_metadata_file_equals_the_model_json(tmp_path: Path, version: int) -> None:
     """Snapshots that are added and that expire, the oldest ones and others; two tables by turns, and a table that is
     loaded again."""
     with new_lake(tmp_path) as catalog:

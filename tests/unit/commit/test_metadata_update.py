@@ -64,7 +64,7 @@ def by_pyiceberg(metadata: TableMetadata, updates: list[TableUpdate]) -> TableMe
 
 
 @pytest.mark.parametrize("name", ["main", "audit", "new"])
-def test_a_commit_makes_what_pyiceberg_makes_of_it(metadata: TableMetadata, name: str) -> None:
+def test_metadata_updates_agree_with_pyiceberg(metadata: TableMetadata, name: str) -> None:
     for updates in ([added(metadata)], [added(metadata), ref(77, name, max_snapshot_age_ms=9)]):
         ours = apply_updates(metadata, "before", updates)
         theirs = by_pyiceberg(metadata, updates)
@@ -76,7 +76,7 @@ def test_a_commit_makes_what_pyiceberg_makes_of_it(metadata: TableMetadata, name
 
 
 @pytest.mark.parametrize(("name", "kind"), [("main", "branch"), ("audit", "branch"), ("second", "tag")])
-def test_a_ref_that_moves_to_an_old_snapshot(metadata: TableMetadata, name: str, kind: str) -> None:
+def test_ref_moved_to_an_old_snapshot(metadata: TableMetadata, name: str, kind: str) -> None:
     first = metadata.snapshots[0].snapshot_id
     ours = apply_updates(metadata, "before", [ref(first, name, kind)])
     theirs = by_pyiceberg(metadata, [ref(first, name, kind)])
@@ -86,7 +86,7 @@ def test_a_ref_that_moves_to_an_old_snapshot(metadata: TableMetadata, name: str,
     assert ours.last_updated_ms >= metadata.last_updated_ms
 
 
-def test_a_second_snapshot_of_the_same_id_is_refused(metadata: TableMetadata) -> None:
+def test_duplicate_snapshot_id_is_rejected(metadata: TableMetadata) -> None:
     once = apply_updates(metadata, "before", [added(metadata)])
     with pytest.raises(CommitFailedException):
         apply_updates(once, "before", [added(once)])
@@ -97,7 +97,7 @@ def next_of(metadata: TableMetadata, **changes: Any) -> AddSnapshotUpdate:
     return AddSnapshotUpdate(snapshot=made.snapshot.model_copy(update={"snapshot_id": 78, **changes}))
 
 
-def test_a_snapshot_that_was_made_for_an_older_state_is_refused(metadata: TableMetadata) -> None:
+def test_snapshot_with_stale_sequence_number_is_rejected(metadata: TableMetadata) -> None:
     """CP-2: regardless of the ref, and although only its sequence number shows it."""
     once = apply_updates(metadata, "before", [added(metadata), ref(77)])
     with pytest.raises(CommitFailedException, match=f"number {once.last_sequence_number} is taken"):
@@ -109,7 +109,7 @@ def test_a_snapshot_that_was_made_for_an_older_state_is_refused(metadata: TableM
                 apply_updates(once, "before", [next_of(once, first_row_id=row_id)])
 
 
-def test_a_table_is_upgraded_once(metadata: TableMetadata) -> None:
+def test_table_upgrade_is_idempotent(metadata: TableMetadata) -> None:
     """CP-19: what it has stays; the rows that exist get their ids with the next commit."""
     upgrade = UpgradeFormatVersionUpdate(format_version=3)
     upgraded = apply_updates(metadata, "before", [upgrade])
@@ -123,7 +123,7 @@ def test_a_table_is_upgraded_once(metadata: TableMetadata) -> None:
     assert apply_updates(upgraded, "again", [upgrade]) is upgraded
 
 
-def test_a_snapshot_whose_parent_expires_goes_on_naming_it(metadata: TableMetadata) -> None:
+def test_snapshot_keeps_the_id_of_its_expired_parent(metadata: TableMetadata) -> None:
     """A reader that follows a table snapshot by snapshot notices that history is missing."""
     first, second = metadata.snapshots
     updates = [RemoveSnapshotRefUpdate(ref_name="first"), RemoveSnapshotsUpdate(snapshot_ids=[first.snapshot_id])]
@@ -133,6 +133,6 @@ def test_a_snapshot_whose_parent_expires_goes_on_naming_it(metadata: TableMetada
     ]
 
 
-def test_a_ref_cannot_name_a_snapshot_that_is_not_there(metadata: TableMetadata) -> None:
+def test_ref_to_unknown_snapshot_is_rejected(metadata: TableMetadata) -> None:
     with pytest.raises(SnapshotNotFoundError):
         apply_updates(metadata, "before", [ref(4711, "audit")])

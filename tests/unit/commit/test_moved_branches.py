@@ -65,7 +65,7 @@ every_delete = pytest.mark.parametrize("delete", DELETES)
 
 
 @every_pair
-def test_key_that_came_back_is_a_duplicate(table: tf.Table, delete: str, move: str) -> None:
+def test_restored_key_is_a_duplicate(table: tf.Table, delete: str, move: str) -> None:
     """CP-22: the key check is repeated on the head that has the rows."""
     with interrupted_by(moved_back(table, delete, move)), pytest.raises(DuplicateKeyError):
         table.append(rows_of(2, note="new"), on_duplicate="error")
@@ -73,7 +73,7 @@ def test_key_that_came_back_is_a_duplicate(table: tf.Table, delete: str, move: s
 
 
 @every_pair
-def test_key_that_came_back_is_ignored(table: tf.Table, delete: str, move: str) -> None:
+def test_restored_key_is_ignored_by_insert_ignore(table: tf.Table, delete: str, move: str) -> None:
     """CP-22."""
     with interrupted_by(moved_back(table, delete, move)):
         table.append(rows_of(2, 4, note="new"), on_duplicate="ignore")
@@ -93,7 +93,7 @@ def test_key_that_came_back_is_ignored(table: tf.Table, delete: str, move: str) 
     ],
     ids=["delete", "delete_range", "delete_prefix", "overwrite"],
 )
-def test_rows_that_came_back_are_deleted(table: tf.Table, delete: str, verb: Callable[[tf.Table], Any]) -> None:
+def test_restored_rows_are_deleted(table: tf.Table, delete: str, verb: Callable[[tf.Table], Any]) -> None:
     """CP-22, CP-17: positions do not cover rows that did not exist for the search, nor does an empty result."""
     with interrupted_by(moved_back(table, delete, "rollback")):
         verb(table)
@@ -102,7 +102,7 @@ def test_rows_that_came_back_are_deleted(table: tf.Table, delete: str, verb: Cal
 
 
 @pytest.mark.parametrize("move", MOVES)
-def test_transaction_that_read_is_a_conflict(table: tf.Table, move: str) -> None:
+def test_scan_based_transaction_conflicts_with_moved_branch(table: tf.Table, move: str) -> None:
     """CP-22: what it read cannot be read again."""
 
     def fill_and_delete() -> None:
@@ -119,7 +119,7 @@ def test_transaction_that_read_is_a_conflict(table: tf.Table, move: str) -> None
 
 
 @pytest.mark.parametrize("move", MOVES)
-def test_blind_change_goes_to_wherever_the_branch_is(table: tf.Table, move: str) -> None:
+def test_blind_change_is_committed_on_the_moved_branch(table: tf.Table, move: str) -> None:
     """CP-3: it read nothing, so there is nothing that it could have missed."""
     with interrupted_by(moved_back(table, "positions", move)):
         result = table.upsert(rows_of(2, note="new"))
@@ -127,7 +127,7 @@ def test_blind_change_goes_to_wherever_the_branch_is(table: tf.Table, move: str)
     assert live_tuples(table.refresh()) == [(1, "old"), (2, "new"), (3, "old")]
 
 
-def test_branch_that_was_moved_and_came_back_is_no_conflict(table: tf.Table) -> None:
+def test_branch_moved_away_and_back_does_not_conflict(table: tf.Table) -> None:
     """CP-22: the head is the planned snapshot again, so the rows that were read are still current."""
     before, catalog = table.snapshot_id, table.catalog
     assert before is not None
@@ -141,7 +141,7 @@ def test_branch_that_was_moved_and_came_back_is_no_conflict(table: tf.Table) -> 
     assert live_tuples(table.refresh()) == [(1, "old"), (2, "new"), (3, "old")]
 
 
-def test_handle_that_is_behind_and_finds_nothing_looks_again(table: tf.Table) -> None:
+def test_stale_handle_without_matches_searches_again(table: tf.Table) -> None:
     """CP-17: "nothing to commit" is a conclusion from rows that were read, which others have changed in the
     meantime."""
     catalog = table.catalog

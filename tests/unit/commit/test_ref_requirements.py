@@ -31,7 +31,7 @@ def named(requirements: Sequence[TableRequirement]) -> dict[str, int | None]:
     return {each.ref: each.snapshot_id for each in requirements if isinstance(each, AssertRefSnapshotId)}
 
 
-def test_a_catalog_server_is_asked_for_names_that_it_knows(table: tf.Table) -> None:
+def test_rest_requirements_use_only_known_refs(table: tf.Table) -> None:
     """MT-2: refs at their current snapshots; the names of dropped refs, whose batch records are removed, must still be
     unused."""
     with mock.patch.object(metadata_commit, "is_rest", lambda catalog: catalog is table.iceberg.catalog):
@@ -40,7 +40,7 @@ def test_a_catalog_server_is_asked_for_names_that_it_knows(table: tf.Table) -> N
     assert len(found) == 3
 
 
-def test_a_catalog_of_this_process_takes_no_ref_that_came(table: tf.Table) -> None:
+def test_embedded_catalog_requires_that_no_ref_was_added(table: tf.Table) -> None:
     """MT-2"""
     found = refs_are_unchanged(table.iceberg, but_gone=["late"])
     assert named(found) == {"main": table.snapshot_id, "first": table.snapshot_id, "late": None}

@@ -71,7 +71,7 @@ def estate(tmp_path: Path) -> Iterator[Estate]:
         yield Estate(service, lake, tf.Catalog(client()))
 
 
-def test_several_tables_are_one_request(estate: Estate) -> None:
+def test_tables_are_committed_in_one_request(estate: Estate) -> None:
     """LK-37."""
     results = estate.change(**BATCH)
     assert estate.numbers() == AFTER
@@ -83,7 +83,7 @@ def test_several_tables_are_one_request(estate: Estate) -> None:
     assert {each.already_applied for each in estate.change(**BATCH).values()} == {True}
 
 
-def test_a_table_that_was_read_is_asserted_without_an_update(estate: Estate) -> None:
+def test_read_table_has_requirements_without_updates(estate: Estate) -> None:
     """CP-75, LK-37."""
     with estate.catalog.transaction() as tx:
         tx.table("db.lines").delete("note = 'nothing'", mode="scan")
@@ -94,7 +94,7 @@ def test_a_table_that_was_read_is_asserted_without_an_update(estate: Estate) -> 
     assert {each["type"] for each in read["requirements"]} == {"assert-table-uuid", "assert-ref-snapshot-id"}
 
 
-def test_a_lost_race_is_tried_again(estate: Estate) -> None:
+def test_lost_race_is_retried(estate: Estate) -> None:
     """LK-37: answer 409."""
 
     def overtaken(requests: list[TableRequest]) -> None:
@@ -108,9 +108,7 @@ def test_a_lost_race_is_tried_again(estate: Estate) -> None:
 
 
 @pytest.mark.parametrize("is_refreshed", [True, False])
-def test_a_token_that_has_expired_is_renewed_once(
-    estate: Estate, monkeypatch: pytest.MonkeyPatch, is_refreshed: bool
-) -> None:
+def test_expired_token_is_renewed_once(estate: Estate, monkeypatch: pytest.MonkeyPatch, is_refreshed: bool) -> None:
     """LK-37: a request that is refused after that changes nothing."""
 
     def refuse(_requests: list[TableRequest]) -> None:
@@ -131,7 +129,7 @@ def test_a_token_that_has_expired_is_renewed_once(
     assert len(estate.service.requests) == 2
 
 
-def test_a_server_that_refuses_every_time_is_a_conflict(estate: Estate) -> None:
+def test_server_that_always_rejects_is_a_conflict(estate: Estate) -> None:
     def refuse(_requests: list[TableRequest]) -> None:
         raise CommitFailedException("busy")
 
@@ -141,7 +139,7 @@ def test_a_server_that_refuses_every_time_is_a_conflict(estate: Estate) -> None:
     assert estate.numbers() == BEFORE
 
 
-def test_a_lost_answer_is_found_in_all_tables(estate: Estate) -> None:
+def test_lost_response_is_resolved_as_committed(estate: Estate) -> None:
     """CP-77."""
 
     def lose(requests: list[TableRequest]) -> None:
@@ -153,7 +151,7 @@ def test_a_lost_answer_is_found_in_all_tables(estate: Estate) -> None:
     assert estate.numbers() == AFTER
 
 
-def test_a_request_that_is_applied_between_two_looks_is_found_in_all_tables(estate: Estate) -> None:
+def test_request_applied_between_status_checks_is_detected(estate: Estate) -> None:
     """CP-77: the first table was loaded before the server applied it, and the second one afterwards."""
 
     def lose(requests: list[TableRequest]) -> None:
@@ -167,7 +165,7 @@ def test_a_request_that_is_applied_between_two_looks_is_found_in_all_tables(esta
     assert estate.numbers() == AFTER
 
 
-def test_a_request_without_an_answer_keeps_its_files(estate: Estate, tmp_path: Path) -> None:
+def test_request_without_response_keeps_its_files(estate: Estate, tmp_path: Path) -> None:
     """CP-77: the server may apply it yet, and then both tables have their files."""
     sent: list[TableRequest] = []
 
@@ -184,7 +182,7 @@ def test_a_request_without_an_answer_keeps_its_files(estate: Estate, tmp_path: P
     assert all(estate.lake.load_table(name).verify(deep=True).is_clean for name in NAMES)
 
 
-def test_a_request_that_is_applied_in_part_is_an_error_with_the_tables(estate: Estate) -> None:
+def test_partially_applied_request_error_names_the_tables(estate: Estate) -> None:
     """CP-77, CP-78: as a server without transactions may do."""
 
     def half(requests: list[TableRequest]) -> None:
@@ -207,7 +205,7 @@ def test_a_request_that_is_applied_in_part_is_an_error_with_the_tables(estate: E
 
 
 @pytest.mark.parametrize("is_gone", [True, False])
-def test_files_are_kept_if_a_refused_request_was_applied_in_part(
+def test_partially_applied_rejected_request_keeps_files(
     estate: Estate, monkeypatch: pytest.MonkeyPatch, is_gone: bool
 ) -> None:
     """LK-37: the first table has its snapshot, and the answer is 409. The server may be away afterwards."""
@@ -228,7 +226,7 @@ def test_files_are_kept_if_a_refused_request_was_applied_in_part(
     assert estate.lake.load_table("db.lines").verify(deep=True).is_clean
 
 
-def test_a_server_without_transactions_is_refused_for_several_tables(estate: Estate) -> None:
+def test_multi_table_commit_requires_server_support(estate: Estate) -> None:
     """LK-36: the requests of one table are as ever."""
     estate.service.endpoints.remove(TRANSACTIONS)
     with serving(estate.service) as client:

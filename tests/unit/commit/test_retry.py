@@ -41,7 +41,7 @@ def always_lost(properties: Mapping[str, str]) -> int:
     return attempts
 
 
-def test_no_try_begins_when_the_time_is_over(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_retries_stop_at_the_total_timeout(monkeypatch: pytest.MonkeyPatch) -> None:
     now = 0.0
 
     def sleep(seconds: float) -> None:

@@ -27,7 +27,7 @@ def queue(path: Path, *tables: UUID) -> QueueOfSeveral:
     return QueueOfSeveral([CommitQueue(str(path / "queue"), table) for table in tables])
 
 
-def test_writers_that_name_the_tables_in_opposite_orders_do_not_wait_for_each_other(tmp_path: Path) -> None:
+def test_writers_with_opposite_table_orders_do_not_deadlock(tmp_path: Path) -> None:
     """CP-79: they would pass each other by only after a minute."""
     started = time.monotonic()
     turns: list[int] = []
@@ -50,7 +50,7 @@ def test_writers_that_name_the_tables_in_opposite_orders_do_not_wait_for_each_ot
     assert not queue(tmp_path, ORDERS, LINES).is_busy()
 
 
-def test_a_writer_of_one_table_is_waited_for(tmp_path: Path) -> None:
+def test_single_table_writer_is_waited_for(tmp_path: Path) -> None:
     """CP-79: and its queue is the last one taken, or the first."""
     for table in (ORDERS, LINES):
         alone = CommitQueue(str(tmp_path / "queue"), table).take()
@@ -63,7 +63,7 @@ def test_a_writer_of_one_table_is_waited_for(tmp_path: Path) -> None:
         place.give_back()
 
 
-def test_tables_that_share_a_queue_have_one_place_in_it(tmp_path: Path) -> None:
+def test_tables_sharing_a_queue_take_one_ticket(tmp_path: Path) -> None:
     """CP-79: a second ticket would wait for the first one."""
     started = time.monotonic()
     place = queue(tmp_path, ORDERS, ORDERS).take()
@@ -72,7 +72,7 @@ def test_tables_that_share_a_queue_have_one_place_in_it(tmp_path: Path) -> None:
     place.give_back()
 
 
-def test_two_writers_with_opposite_orders_commit_all_their_batches(tmp_path: Path) -> None:
+def test_writers_with_opposite_orders_commit_all_batches(tmp_path: Path) -> None:
     """CP-74, CP-79: each has its own connection, and both tables have every batch."""
     names = ("db.orders", "db.lines")
     schema = pa.schema([pa.field("batch", pa.string(), nullable=False)])

@@ -41,7 +41,7 @@ def sizes(*files: DataFile | DeleteFile) -> int:
     return sum(getattr(file, "content_size_bytes", None) or file.file_size_bytes for file in files)
 
 
-def test_files_of_each_kind_are_counted_as_they_come_and_go(tmp_path: Path) -> None:
+def test_added_and_removed_files_are_counted_by_kind(tmp_path: Path) -> None:
     table = new_table(EmbeddedCatalog.at(tmp_path / "lake"))
     data, deletes = files_of_each_kind(table, "a")
     bytes_ = sizes(*data, *deletes)
@@ -62,7 +62,7 @@ def test_files_of_each_kind_are_counted_as_they_come_and_go(tmp_path: Path) -> N
         assert summary.additional_properties == {name: str(number) for name, number in counts.items()}
 
 
-def test_totals_of_other_writers_that_are_too_small_end_at_zero(tmp_path: Path) -> None:
+def test_totals_never_become_negative(tmp_path: Path) -> None:
     table = new_table(EmbeddedCatalog.at(tmp_path / "lake"))
     data, deletes = files_of_each_kind(table, "a")
     kind = ChangeKind.SCAN_BASED

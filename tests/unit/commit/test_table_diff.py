@@ -16,7 +16,7 @@ def names(files: tuple[ContentFile, ...]) -> list[str]:
     return [file.file_path.rpartition("/")[2] for file in files]
 
 
-def test_to_and_from_a_table_without_a_snapshot_all_files_come_and_go(tmp_path: Path) -> None:
+def test_diff_with_empty_table_adds_or_removes_all_files(tmp_path: Path) -> None:
     table = new_table(EmbeddedCatalog.at(tmp_path / "lake"))
     table = commit_change(table, append(data_file(table, "a.parquet"))).table
     table = commit_change(table, delete_blindly(range_delete(table, "r.parquet"))).table

@@ -30,7 +30,7 @@ def table(tmp_path: Path) -> Table:
     return commit_change(table, planned(table, ChangeKind.ROW_DELTA, added_delete_files=deletes)).table
 
 
-def test_vectors_leave_with_their_data_files_alone(table: Table) -> None:
+def test_vectors_are_removed_only_with_their_data_files(table: Table) -> None:
     """CP-20: the vector of another data file in the same Puffin file stays, as do all other deletes."""
     head = head_view(table.metadata, table.io, "main")
     change = planned(table, ChangeKind.SCAN_BASED, removed_data_files=(committed(table, "a.parquet"),))
@@ -39,7 +39,7 @@ def test_vectors_leave_with_their_data_files_alone(table: Table) -> None:
     assert with_vectors_of_removed_data(found, head) is found, "it is named once"
 
 
-def test_who_removes_no_data_file_removes_no_vector(table: Table) -> None:
+def test_change_without_removed_data_files_removes_no_vector(table: Table) -> None:
     """CP-20"""
     change = append(data_file(table, "c.parquet"))
     assert with_vectors_of_removed_data(change, head_view(table.metadata, table.io, "main")) is change
@@ -54,7 +54,7 @@ def test_who_removes_no_data_file_removes_no_vector(table: Table) -> None:
         (Sent.APPLIED, 7, "the commit to the table was applied as snapshot 7"),
     ],
 )
-def test_what_is_told_of_an_interrupt(sent: Sent, snapshot_id: int | None, text: str) -> None:
+def test_interrupt_error_reports_whether_the_commit_applied(sent: Sent, snapshot_id: int | None, text: str) -> None:
     """CP-51: whether the catalog had applied it, of metadata alone and of snapshots."""
     status = CommitStatus()
     assert not status.may_be_named

@@ -57,7 +57,7 @@ def progress_of(table: Table) -> dict[str, str]:
     return {name: value for name, value in summary_of(table).items() if name in PROGRESS}
 
 
-def test_each_writer_of_the_table_is_tried_here() -> None:
+def test_every_known_streaming_writer_is_tested() -> None:
     for keys in PROGRESS_KEYS:
         assert keys.names <= PROGRESS.keys()
         assert keys.prefix is None or any(name.startswith(keys.prefix) for name in PROGRESS)
@@ -90,7 +90,7 @@ COMMITS: dict[str, Callable[[Table], object]] = {
 
 @pytest.mark.parametrize("version", ["2", "3"])
 @pytest.mark.parametrize("name", COMMITS)
-def test_a_commit_repeats_the_progress_and_expiry_keeps_it(catalog: Catalog, name: str, version: str) -> None:
+def test_commits_and_expiry_keep_writer_progress(catalog: Catalog, name: str, version: str) -> None:
     """LK-12: for operations, transactions, staged writes and jobs."""
     table = written_by_a_stream(catalog, version)
     if name == "rewrite_manifests":
@@ -103,7 +103,7 @@ def test_a_commit_repeats_the_progress_and_expiry_keeps_it(catalog: Catalog, nam
     assert progress_of(table) == PROGRESS
 
 
-def test_a_branch_has_the_progress_of_the_snapshot_it_began_at(catalog: Catalog) -> None:
+def test_branch_inherits_writer_progress(catalog: Catalog) -> None:
     """LK-12: and what is stated on the branch stays there."""
     table = written_by_a_stream(catalog)
     table.create_branch("side")
@@ -117,7 +117,7 @@ def test_a_branch_has_the_progress_of_the_snapshot_it_began_at(catalog: Catalog)
     assert progress_of(table) == PROGRESS
 
 
-def test_a_rollback_goes_back_in_progress_too(catalog: Catalog) -> None:
+def test_rollback_restores_earlier_writer_progress(catalog: Catalog) -> None:
     """LK-12: the rows of later commits are gone, so the stream has to write them again."""
     table = written_by_a_stream(catalog)
     first = table.snapshot_id
@@ -128,7 +128,7 @@ def test_a_rollback_goes_back_in_progress_too(catalog: Catalog) -> None:
     assert progress_of(table) == PROGRESS
 
 
-def test_connectors_of_kafka_have_progress_of_their_own(catalog: Catalog) -> None:
+def test_kafka_connectors_have_separate_progress(catalog: Catalog) -> None:
     """LK-12: a commit of one group does not change the offsets of another."""
     table = written_by_a_stream(catalog)
     stated = {"kafka.connect.offsets.control.other": '{"0":1}', "kafka.connect.commit-id": "d"}
@@ -138,7 +138,7 @@ def test_connectors_of_kafka_have_progress_of_their_own(catalog: Catalog) -> Non
     assert found == {name: PROGRESS[name] for name in PROGRESS if name.startswith("kafka.")} | stated
 
 
-def test_the_mark_of_a_conversion_by_flink_is_not_repeated(catalog: Catalog) -> None:
+def test_flink_conversion_marker_is_not_repeated(catalog: Catalog) -> None:
     """LK-33: Flink would take our snapshot for its own conversion, and its row index would be outdated."""
     table = catalog.create_table("db.t", pa.schema([("id", pa.int64())]), key=["id"])
     table.append(ROWS, snapshot_properties={"equality-convert-staging-snapshot": "7"})

@@ -19,13 +19,13 @@ CASES = read_cases()
 RULES = read_rules(specification_directory())
 
 
-def test_cases_have_ids_of_their_own_and_rules_that_are_known() -> None:
+def test_case_ids_are_unique_and_rules_are_known() -> None:
     assert len({case.id for case in CASES}) == len(CASES) > 150
     assert {rule for case in CASES for rule in case.stated["rules"]} <= set(RULES)
     assert set(ICEBERG_RULES) <= set(RULES)
 
 
-def test_a_rule_is_a_sentence_with_the_list_that_it_announces() -> None:
+def test_rule_text_includes_its_list() -> None:
     assert RULES["DA-4"].title == "null matches null"
     assert RULES["DA-4"].text.endswith("whose value in that column is null, and no other row.")
     assert "data_seq <= delete_seq" in RULES["DA-1"].text
@@ -33,7 +33,7 @@ def test_a_rule_is_a_sentence_with_the_list_that_it_announces() -> None:
     assert all(rule.text and "](" not in rule.text for rule in RULES.values())
 
 
-def test_each_case_is_made_in_both_versions_unless_it_is_about_one() -> None:
+def test_cases_exist_in_both_versions_unless_version_specific() -> None:
     versions: dict[str, list[int]] = {}
     for case in CASES:
         versions.setdefault(case.id.rpartition(".")[0], []).append(case.format_version)
@@ -43,7 +43,7 @@ def test_each_case_is_made_in_both_versions_unless_it_is_about_one() -> None:
     assert len(only) < 10
 
 
-def test_written_tables_say_what_is_in_them(tmp_path: Path) -> None:
+def test_written_tables_match_their_description(tmp_path: Path) -> None:
     wanted = ["null-matches-null", "a-path-matches-character", "the-lower-bound-is-deleted", "with-other-bytes"]
     cases = choose_cases(CASES, wanted)
     written = write_corpus(tmp_path / "corpus", cases, RULES)
@@ -63,7 +63,7 @@ def test_written_tables_say_what_is_in_them(tmp_path: Path) -> None:
     assert "corpus check" in (tmp_path / "corpus" / "README.md").read_text()
 
 
-def test_what_is_not_there_is_named(tmp_path: Path) -> None:
+def test_unknown_case_or_directory_error_names_it(tmp_path: Path) -> None:
     with pytest.raises(InvalidArgumentError, match="no case 'nul-matches'"):
         choose_cases(CASES, ["nul-matches"])
     with pytest.raises(InvalidArgumentError, match="no cases in"):
@@ -74,7 +74,7 @@ def test_what_is_not_there_is_named(tmp_path: Path) -> None:
         specification_directory(tmp_path)
 
 
-def test_paths_of_a_delete_file_come_in_the_order_that_the_case_has(tmp_path: Path) -> None:
+def test_delete_file_paths_have_the_order_of_the_case(tmp_path: Path) -> None:
     """DA-1, DA-10: readers may rely on sorted paths, so a case decides the order, not the names of its files."""
     wanted = ["out-of-order-and-twice.v2", "a-path-matches-character-for-character.v2"]
     out_of_order, in_order = map(

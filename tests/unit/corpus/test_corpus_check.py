@@ -52,7 +52,7 @@ def reader(script: Path, how: str) -> Reader:
     return Reader("fake", (sys.executable, str(script), how))
 
 
-def test_this_library_is_right_and_pyiceberg_refuses_equality_deletes(written: list[WrittenCase]) -> None:
+def test_library_is_right_and_pyiceberg_rejects_equality_deletes(written: list[WrittenCase]) -> None:
     ours, theirs = (check(Reader.parse(name), written, tables_per_process=20) for name in ("tableformat", "pyiceberg"))
     assert {result.verdict for result in ours.by_case.values()} == {Verdict.RIGHT}
     assert theirs.version.startswith("PyIceberg 0.")
@@ -62,7 +62,7 @@ def test_this_library_is_right_and_pyiceberg_refuses_equality_deletes(written: l
     assert found["unreadable/a-file-of-deletion-vectors-with-other-bytes-in-it-fails-the-scan.v3"] is Verdict.RIGHT
 
 
-def test_other_rows_are_wrong_and_a_refusal_is_none(written: list[WrittenCase]) -> None:
+def test_wrong_rows_fail_and_refusals_are_classified(written: list[WrittenCase]) -> None:
     case = next(case for case in written if "null-matches" in case.id)
     assert case.rows is not None
     rows = [dict(zip(case.columns, row, strict=True)) for row in case.rows]
@@ -76,7 +76,7 @@ def test_other_rows_are_wrong_and_a_refusal_is_none(written: list[WrittenCase]) 
     assert judge(unreadable, Answer(error="corrupt")).verdict is Verdict.RIGHT
 
 
-def test_values_are_compared_in_the_type_of_their_column(written: list[WrittenCase]) -> None:
+def test_values_are_compared_by_column_type(written: list[WrittenCase]) -> None:
     from dataclasses import replace
 
     columns = {"f": "float", "d": "decimal(9, 2)", "t": "timestamptz", "b": "binary", "x": "double", "u": "uuid"}
@@ -89,7 +89,7 @@ def test_values_are_compared_in_the_type_of_their_column(written: list[WrittenCa
     assert "does not have the type of its column" in str(wrong.detail)
 
 
-def test_what_dies_or_hangs_costs_one_table(written: list[WrittenCase], fake: Path) -> None:
+def test_crashing_or_hanging_reader_affects_one_table(written: list[WrittenCase], fake: Path) -> None:
     cases = [case for case in written if "null-matches" in case.id]
     dying = check(reader(fake, "dies"), [*cases, *written[2:4]], tables_per_process=4)
     verdicts = [dying.by_case[case.id].verdict for case in [*cases, *written[2:4]]]
@@ -104,7 +104,7 @@ def test_what_dies_or_hangs_costs_one_table(written: list[WrittenCase], fake: Pa
     assert found[1].detail == "no answer within 1 seconds."
 
 
-def test_readers_are_named_or_commands() -> None:
+def test_reader_may_be_a_name_or_a_command() -> None:
     assert Reader.parse("polars").command[1:] == (str(READERS / "read_tables.py"), "polars")
     assert Reader.parse("My-Engine.1=bin/read --all").command == ("bin/read", "--all")
     assert Reader.parse("env A=1 {readers}/x").command == ("env", "A=1", f"{READERS}/x")
@@ -117,7 +117,7 @@ def run(*arguments: str) -> tuple[int, str, str]:
     return found.exit_code, found.stdout, found.stderr
 
 
-def test_the_command_line(tmp_path: Path, fake: Path) -> None:
+def test_corpus_command_line(tmp_path: Path, fake: Path) -> None:
     status, stdout, _ = run("corpus", "write", str(tmp_path / "c"), "--case", "null-matches-null")
     assert (status, " ".join(stdout.split()[:2])) == (0, "2 tables")
     command = f"my={sys.executable} {fake} answers"
@@ -132,7 +132,7 @@ def test_the_command_line(tmp_path: Path, fake: Path) -> None:
     assert run("corpus", "check", str(tmp_path / "c"), "--corpus", "x", "--reader", command)[0] == 2
 
 
-def test_a_reader_that_is_not_there_is_left_out_where_that_is_asked_for(fake: Path) -> None:
+def test_missing_reader_is_skipped_on_request(fake: Path) -> None:
     """The measurement of the other readers continues, and the reason is printed."""
     arguments = ["corpus", "check", "--case", "null-matches-null", "--reader", f"fake={sys.executable} {fake} reads"]
     missing = ["--reader", "gone=./no/such/program", "--reader", f"ends={sys.executable} -c pass"]

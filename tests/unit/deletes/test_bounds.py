@@ -28,33 +28,33 @@ def key_of(key_type: PrimitiveType) -> KeyColumns:
     return KeyColumns((1,), ("k",), (key_type,))
 
 
-def test_one_prefix_is_bounded_in_every_column_it_binds() -> None:
+def test_prefix_is_bounded_in_all_its_columns() -> None:
     """RD-10."""
     spans = spans_of_prefixes(KEY, pa.table({"s": ["a"], "n": [3]}))
     assert entry_bounds(spans) == ({1: b"a", 2: number(3)}, {1: b"a", 2: number(3)})
     assert entry_bounds(spans_of_prefixes(KEY, pa.table({"s": ["a"]}))) == ({1: b"a"}, {1: b"a"})
 
 
-def test_prefixes_are_bounded_by_their_extremes() -> None:
+def test_prefixes_are_bounded_by_minimum_and_maximum() -> None:
     """FM-15, RD-10: later columns are bounded by all spans, regardless of the order of the first column."""
     spans = spans_of_prefixes(KEY, pa.table({"s": ["a", "b", "c"], "n": [3, -1, 2]}))
     assert entry_bounds(spans) == ({1: b"a", 2: number(-1)}, {1: b"c", 2: number(3)})
 
 
-def test_columns_after_a_real_range_are_not_bounded() -> None:
+def test_columns_after_a_range_column_are_not_bounded() -> None:
     """RD-10: between ("a", 3) and ("b", 5) lies ("a", 1000000)."""
     assert entry_bounds(span_of_bounds(KEY, ("a", 3), ("b", 5))) == ({1: b"a"}, {1: b"b"})
     assert entry_bounds(span_of_bounds(KEY, ("a", 3), ("a", 5))) == ({1: b"a", 2: number(3)}, {1: b"a", 2: number(5)})
 
 
-def test_open_sides_are_not_bounded_and_an_open_lower_side_takes_nulls_in() -> None:
+def test_open_sides_are_unbounded_and_open_lower_side_includes_nulls() -> None:
     """FM-15, RD-10: a file with nulls and large values must not be pruned by an upper bound."""
     assert entry_bounds(span_of_bounds(KEY, ("a",), None)) == ({1: b"a"}, {})
     assert entry_bounds(span_of_bounds(KEY, None, ("a",))) == ({}, {})
     assert entry_bounds(union(span_of_bounds(KEY, (None,), ("a",)), span_of_bounds(KEY, ("c",), ("d",)))) == ({}, {})
 
 
-def test_null_prefix_leaves_its_column_unbounded_but_not_the_next() -> None:
+def test_null_prefix_leaves_only_its_column_unbounded() -> None:
     """RD-10."""
     spans = spans_of_prefixes(KEY, pa.table({"s": pa.array([None], pa.string()), "n": [3]}))
     assert entry_bounds(spans) == ({2: number(3)}, {2: number(3)})
@@ -85,7 +85,7 @@ def test_floats_are_bounded_by_their_values_and_zeros_by_both_zeros() -> None:
     assert (lower, upper) == ({1: struct.pack("<d", -0.0)}, {1: struct.pack("<d", 0.0)})
 
 
-def test_times_beyond_those_of_python_are_bounded() -> None:
+def test_timestamps_beyond_python_range_are_bounded() -> None:
     """RD-10: the largest timestamp of 64 bits has no datetime."""
     largest = pa.array([2**63 - 1], pa.int64()).cast(pa.timestamp("us"))
     spans = spans_of_prefixes(key_of(TimestampType()), pa.table({"k": largest}))

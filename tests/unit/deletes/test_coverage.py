@@ -53,7 +53,7 @@ def key_of(key_type: PrimitiveType) -> KeyColumns:
     return KeyColumns((1,), ("k",), (key_type,))
 
 
-def test_an_entry_may_state_nothing_of_its_columns() -> None:
+def test_entry_without_column_statistics_is_unbounded() -> None:
     """RD-10."""
     assert key_bounds(data_file(lower_bounds=None, upper_bounds=None), KEY) == OPEN
     nulls = data_file(lower=("a", 1), upper=("b", 7), value_counts=None, null_value_counts={1: 10, 2: 0})
@@ -68,7 +68,7 @@ def test_a_side_ends_at_the_first_unknown_column() -> None:
     assert bounds == KeyBounds(b"", encode_values(("b", 7), KEY.types) + b"\xff")
 
 
-def test_unknown_null_count_is_unbounded_from_that_column_on() -> None:
+def test_unknown_null_count_unbounds_that_and_later_columns() -> None:
     """RD-10."""
     known = {"lower": ("a", 1), "upper": ("b", 7)}
     assert key_bounds(data_file(**known, null_value_counts=None), KEY) == OPEN
@@ -77,7 +77,7 @@ def test_unknown_null_count_is_unbounded_from_that_column_on() -> None:
     )
 
 
-def test_nulls_lower_the_lower_side_and_fill_it_when_there_is_nothing_else() -> None:
+def test_nulls_extend_the_lower_bound() -> None:
     """RD-10: nulls sort first."""
     some = key_bounds(data_file(lower=("a", 1), upper=("b", 7), null_value_counts={1: 3, 2: 0}), KEY)
     assert some == KeyBounds(encode_values((None, 1), KEY.types), encode_values(("b", 7), KEY.types) + b"\xff")
@@ -85,7 +85,7 @@ def test_nulls_lower_the_lower_side_and_fill_it_when_there_is_nothing_else() -> 
     assert every == KeyBounds(encode_values((None, 1), KEY.types), encode_values((None, 7), KEY.types) + b"\xff")
 
 
-def test_file_written_before_a_key_column_was_added_is_never_clean() -> None:
+def test_file_without_a_key_column_is_never_clean() -> None:
     """RD-10, DA-6: it may read as null or as a default, so rows decide."""
     old = data_file(lower=("a",), upper=("b",), value_counts={1: 10}, null_value_counts={1: 0})
     spans = skyline(span_of_bounds(KEY, ("b", 5), ("b", 6)).with_sequence_number(5))
@@ -106,7 +106,7 @@ def test_float_bounds_need_a_nan_count(
     assert bounds == KeyBounds(zero if lower_is_known else b"", zero + b"\xff" if upper_is_known else b"\xff")
 
 
-def test_bounds_of_uuids_count_only_where_signed_and_unsigned_order_agree() -> None:
+def test_uuid_bounds_are_used_only_if_signed_and_unsigned_order_agree() -> None:
     """RD-10: Iceberg's Java library merges the bounds of row groups in signed order. For a file with 10.. to 90.. in
     one row group and a0.. to b0.. in another, its bounds are a0.. to b0.., or 90.. to 7f... No row of the file may come
     back, and none may be lost."""
@@ -131,7 +131,7 @@ def test_bounds_of_uuids_count_only_where_signed_and_unsigned_order_agree() -> N
     assert classify(fragments, whole)[0] is Coverage.CLEAN
 
 
-def test_bounds_from_before_a_promotion_count() -> None:
+def test_bounds_written_before_promotion_are_used() -> None:
     """RD-10: 4 bytes of an int under a long column."""
     key = key_of(LongType())
     stored = {"lower_bounds": {1: struct.pack("<i", -1)}, "upper_bounds": {1: struct.pack("<i", 5)}}
@@ -140,13 +140,13 @@ def test_bounds_from_before_a_promotion_count() -> None:
     )
 
 
-def test_bound_that_is_no_value_of_its_column_names_the_file() -> None:
+def test_invalid_bound_error_names_the_file() -> None:
     key = key_of(LongType())
     with pytest.raises(CorruptFileError, match=r"data/1.parquet: the upper bound of field id 1 .* 3 bytes for long"):
         key_bounds(data_file(key, lower=(1,), upper_bounds={1: b"abc"}), key)
 
 
-def test_truncated_string_bounds_leave_room_on_both_sides() -> None:
+def test_truncated_string_bounds_are_widened() -> None:
     """RD-10: "ab" .. "ac" may hold "abz": the prefix "abz" is not clean, and ["ab", "ac") does not cover."""
     wide = data_file(lower=("ab",), upper=("ac",))
     assert classify(prefixes("abz"), wide)[0] is Coverage.PARTIAL
@@ -164,7 +164,7 @@ def test_prefix_delete_covers_a_file_of_that_prefix_only() -> None:
     assert classify(prefixes("b"), of_one)[0] is Coverage.CLEAN
 
 
-def test_fragment_that_begins_after_the_last_key_does_not_touch_the_file() -> None:
+def test_fragment_after_the_last_key_does_not_overlap_the_file() -> None:
     """RD-1, RD-12: what a prefix delete leaves of an older and wider span begins after its prefix."""
     older = span_of_bounds(KEY, ("b",), ("d",)).with_sequence_number(5)
     newer = spans_of_prefixes(KEY, pa.table({"s": ["b"]})).with_sequence_number(7)
@@ -183,7 +183,7 @@ def test_row_written_with_its_range_delete_stays_visible() -> None:
     assert len(spans) == 0
 
 
-def test_older_fragment_between_newer_ones_is_left_out() -> None:
+def test_older_fragment_between_newer_ones_is_excluded() -> None:
     """RD-2: a file with number 6 keeps its rows between the spans with newer numbers, because only number 5 covers
     them; the spans on both sides are not joined."""
     key = KeyColumns((2,), ("n",), (LongType(),))

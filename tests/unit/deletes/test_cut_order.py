@@ -12,7 +12,7 @@ from tableformat.deletes.spans.cut_ranks import _sorted_order
 @pytest.mark.parametrize("beginning", [b"", b"\x02", b"\x02shared by all"])
 @pytest.mark.parametrize("alphabet", [b"ab", b"\x00\x01\xff", b"\x7f\x80"])
 @pytest.mark.parametrize("longest", [0, 1, 3, 8, 9, 20])
-def test_cuts_are_in_the_order_of_their_bytes(beginning: bytes, alphabet: bytes, longest: int) -> None:
+def test_cuts_are_ordered_by_their_bytes(beginning: bytes, alphabet: bytes, longest: int) -> None:
     """RD-1: equal cuts are adjacent, and only the first of them counts as new."""
     random = np.random.default_rng(longest)
     letters = np.frombuffer(alphabet, np.uint8)

@@ -55,7 +55,7 @@ def test_maps_of_64_bit_values_decode() -> None:
     assert decode_positions((VECTORS / "map_empty.bin").read_bytes(), "golden") == PositionSet.empty()
 
 
-def test_keys_above_31_bits_are_refused() -> None:
+def test_positions_with_keys_above_31_bits_are_rejected() -> None:
     with pytest.raises(CorruptFileError, match="golden"):
         decode_positions((VECTORS / "map_above_31_bits.bin").read_bytes(), "golden")
 
@@ -71,11 +71,11 @@ def test_a_well_formed_map_with_a_key_above_31_bits_is_refused() -> None:
     "values",
     [[], [0], [2**62], list(range(100_000)), [*range(0, 70_000, 2), *range(200_000, 400_000)], [5, 2**32, 2**40 + 1]],
 )
-def test_what_is_encoded_decodes_to_the_same_set(values: list[int]) -> None:
+def test_vector_encoding_round_trips(values: list[int]) -> None:
     assert decode_vector(encode_vector(positions(values)), "x") == positions(values)
 
 
-def test_a_run_of_many_millions_is_neither_expanded_nor_lost() -> None:
+def test_long_run_is_encoded_without_expansion() -> None:
     everything = PositionSet.from_runs(np.array([0, 2**33]), np.array([2**32, 2**33 + 5]))
     assert decode_vector(encode_vector(everything), "x") == everything
 
@@ -109,6 +109,6 @@ def test_a_damaged_vector_is_refused_by_name(blob: bytes, reason: str) -> None:
         decode_vector(blob, "t.puffin")
 
 
-def test_gap_beside_the_border_of_two_bitmaps_stays_a_gap() -> None:
+def test_gap_at_a_bitmap_boundary_is_preserved() -> None:
     positions = PositionSet.from_array(np.array([2**32 - 1, 2**32 + 2**22]))
     assert decode_vector(encode_vector(positions), "vector") == positions

@@ -43,14 +43,14 @@ def survivors(keys: EqualityKeys, rows: Rows, data_sequence_number: int = 1) -> 
     return [row for row, is_deleted in zip(rows, mask.tolist(), strict=True) if not is_deleted]
 
 
-def test_null_matches_null_and_nothing_else() -> None:
+def test_null_matches_only_null() -> None:
     """DA-4"""
     keys = keys_of([LongType(), StringType()], ([(1, None), (None, "b"), (None, None)], 2))
     rows = [(1, None), (1, ""), (None, "b"), (0, "b"), (None, None), (None, "c")]
     assert survivors(keys, rows) == [(1, ""), (0, "b"), (None, "c")]
 
 
-def test_a_row_written_with_its_equality_delete_stays() -> None:
+def test_row_written_with_its_equality_delete_is_kept() -> None:
     """DA-2: strictly older data only."""
     keys = keys_of([LongType()], ([(1,)], 5))
     assert survivors(keys, [(1,)], data_sequence_number=5) == [(1,)]
@@ -63,20 +63,20 @@ def test_floats_match_by_value() -> None:
     assert survivors(keys, [(0.0,), (-0.0,), (float("nan"),), (1.0,), (None,)]) == [(1.0,), (None,)]
 
 
-def test_bytes_and_strings_match_to_the_last_zero_byte() -> None:
+def test_trailing_zero_bytes_are_significant() -> None:
     keys = keys_of([StringType(), FixedType(2)], ([("a\0", b"\0\0"), ("", b"a\0")], 2))
     rows = [("a\0", b"\0\0"), ("a", b"\0\0"), ("", b"a\0"), ("", b"\0a")]
     assert survivors(keys, rows) == [("a", b"\0\0"), ("", b"\0a")]
 
 
-def test_values_of_two_keys_do_not_mix() -> None:
+def test_row_mixing_values_of_two_keys_does_not_match() -> None:
     """A row that takes each of its columns from a different key does not match a key."""
     keys = keys_of([LongType(), StringType(), LongType()], ([(1, "a", 1), (2, "b", 2), (1, "b", 3)], 2))
     rows = [(x, y, z) for x in (1, 2) for y in ("a", "b") for z in (1, 2, 3)]
     assert survivors(keys, rows) == [row for row in rows if row not in [(1, "a", 1), (2, "b", 2), (1, "b", 3)]]
 
 
-def test_rows_that_few_columns_rule_out_are_found_in_the_others() -> None:
+def test_multi_column_matching_with_many_or_few_candidates() -> None:
     """Both ways of going on to the next column, many rows left and few rows left, keep the offsets."""
     rows = [(number % 1000, f"s{number}") for number in range(10_000)]
     keys = keys_of([LongType(), StringType()], ([(7, "s1007"), (7, "s2008"), (8, "s9008")], 2))
@@ -84,7 +84,7 @@ def test_rows_that_few_columns_rule_out_are_found_in_the_others() -> None:
     assert found.tolist() == [1007, 9008]
 
 
-def test_keys_as_points_find_the_same_rows_in_sorted_rows() -> None:
+def test_point_search_in_sorted_rows_agrees_with_lookup() -> None:
     keys = keys_of([LongType(), StringType()], ([(2, "b"), (None, "a"), (2, None)], 4), ([(1, "z"), (2, "b")], 9))
     rows = [("a", None), ("b", 2), ("b", 2), ("z", 1), ("z", 5)]
     points = keys.point_spans((2, 1))
@@ -95,7 +95,7 @@ def test_keys_as_points_find_the_same_rows_in_sorted_rows() -> None:
     assert keys.point_spans((2, 1)) is points
 
 
-def test_hulls_hold_every_value() -> None:
+def test_value_bounds_contain_every_value() -> None:
     keys = keys_of([StringType(), DoubleType()], ([("b", 1.0), (None, 2.0), ("a\0", 3.0)], 4))
     text, floating = keys.value_bounds_by_column
     assert (text.has_null, floating) == (True, None)

@@ -48,7 +48,7 @@ def joined(fragments: list[tuple[int, int, int]], newer_than: int) -> list[tuple
 
 @pytest.mark.parametrize("newer_than", [0, 4, 6])
 @pytest.mark.parametrize("begin", range(len(SPARSE)))
-def test_a_range_is_what_is_newer_joined_where_it_touches(begin: int, newer_than: int) -> None:
+def test_fragment_range_merges_touching_newer_fragments(begin: int, newer_than: int) -> None:
     """RD-2: neither an older fragment nor a gap is bridged."""
     skyline = Skyline(spans_at(SPARSE))
     for end in range(begin + 1, len(SPARSE) + 1):
@@ -60,7 +60,7 @@ def test_a_range_is_what_is_newer_joined_where_it_touches(begin: int, newer_than
             assert len(fragments) == end - begin
 
 
-def test_ranges_of_several_files_are_joined_apart() -> None:
+def test_fragment_ranges_of_several_files_are_merged_separately() -> None:
     """RD-2: the last fragment of one range and the first of the next touch, and belong to two files."""
     begins, ends, numbers = np.array([0, 1, 3, 5]), np.array([1, 3, 6, 6]), np.array([0, 0, 6, 8])
     found = Skyline(spans_at(SPARSE)).joined_spans(begins, ends, numbers)

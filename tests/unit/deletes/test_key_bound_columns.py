@@ -53,7 +53,7 @@ def file_of(metrics: dict[str, dict[int, Any]]) -> DataFile:
 
 
 @pytest.mark.parametrize("key_type", [LongType(), FixedType(3), DoubleType()])
-def test_bytes_that_are_no_bound_are_an_error_where_they_are_needed(key_type: PrimitiveType) -> None:
+def test_invalid_bound_bytes_raise_error_only_if_needed(key_type: PrimitiveType) -> None:
     """RD-10: if a file has a null, its lower bound is null, regardless of the stored bound. If all values are null, the
     upper bound is null too."""
     key = KeyColumns((1,), ("k",), (key_type,))

@@ -57,7 +57,7 @@ TWO_KINDS = st.tuples(st.sampled_from(KINDS), st.sampled_from(KINDS))
 
 
 @given(keys=ROWS.filter(bool), rows=ROWS, kinds=TWO_KINDS, cut=st.integers(0, 30))
-def test_rows_have_the_key_that_is_found(
+def test_key_box_lookup_agrees_with_hash_lookup(
     keys: list[Key], rows: list[Key], kinds: tuple[PrimitiveType, PrimitiveType], cut: int
 ) -> None:
     """DA-4."""
@@ -78,13 +78,13 @@ def test_rows_have_the_key_that_is_found(
 
 
 @pytest.mark.parametrize("lowest", [INT64.min, -30, INT64.max - 5])
-def test_numbers_at_the_ends_of_their_type(lowest: int) -> None:
+def test_integers_at_type_limits(lowest: int) -> None:
     box = box_of([lowest + 1, lowest + 3])
     rows = [INT64.min, INT64.max, lowest, lowest + 1, lowest + 2, lowest + 3, lowest + 4, 0, None]
     assert box.find([column(rows, LongType())])[0].tolist() == [3, 5]
 
 
-def test_null_is_a_value_where_a_key_has_it_and_none_elsewhere() -> None:
+def test_null_matches_only_if_a_key_contains_null() -> None:
     """DA-4."""
     rows = [column([None, 0, 1, None], LongType())]
     assert [found.tolist() for found in box_of([None, 1]).find(rows)] == [[0, 2, 3], [0, 1, 0]]
@@ -92,7 +92,7 @@ def test_null_is_a_value_where_a_key_has_it_and_none_elsewhere() -> None:
     assert box_of([None]).find(rows)[0].tolist() == [0, 3]
 
 
-def test_rows_of_a_narrower_type_and_of_a_dictionary() -> None:
+def test_rows_of_narrower_type_or_dictionary_match() -> None:
     """DA-6."""
     narrow = pa.chunked_array([pa.array([5, 2, None, 2], pa.int32())])
     for rows in (narrow, narrow.cast(pa.int64()).dictionary_encode()):
@@ -103,7 +103,7 @@ def test_rows_of_a_narrower_type_and_of_a_dictionary() -> None:
     ("values", "kind"),
     [([0, 1 << 40], LongType()), ([INT64.min, INT64.max], LongType()), (["a"], StringType()), ([], LongType())],
 )
-def test_other_keys_are_left_to_hashes(values: list[object], kind: PrimitiveType) -> None:
+def test_sparse_or_non_integer_keys_use_hash_lookup(values: list[object], kind: PrimitiveType) -> None:
     """Far apart, no numbers, none at all."""
     columns = [pa.chunked_array([pa.array(values, arrow_type_of(kind))])]
     assert KeyBox.of(columns, [kind]) is None

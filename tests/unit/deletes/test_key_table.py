@@ -41,7 +41,7 @@ def table_of(types: Sequence[PrimitiveType], *columns: Sequence[object]) -> KeyT
     return KeyTable.of(values, types)[0]
 
 
-def test_each_key_is_there_once_and_rows_name_theirs() -> None:
+def test_key_table_has_distinct_keys_and_row_indices() -> None:
     """DA-4: null is equal to null."""
     values = [7, None, 7, 3, None]
     table, examples, keys = KeyTable.of([column(values, LongType())], [LongType()])
@@ -52,7 +52,7 @@ def test_each_key_is_there_once_and_rows_name_theirs() -> None:
 
 
 @pytest.mark.parametrize("clash", [0, (1 << 64) - 1], ids=["all bits clear", "all bits set"])
-def test_keys_that_share_a_hash_are_told_apart(monkeypatch: pytest.MonkeyPatch, clash: int) -> None:
+def test_keys_with_equal_hashes_are_distinguished(monkeypatch: pytest.MonkeyPatch, clash: int) -> None:
     monkeypatch.setattr(KeyWords, "hashes", lambda _, rows: np.full(rows.stop - rows.start, clash, np.uint64))
     values = [5, 1, None, 5, 9]
     table, examples, keys = KeyTable.of([column(values, LongType())], [LongType()])
@@ -65,7 +65,7 @@ def test_keys_that_share_a_hash_are_told_apart(monkeypatch: pytest.MonkeyPatch, 
     assert table_of([LongType()], [None]).find([column([0, None], LongType())])[0].tolist() == [1]
 
 
-def test_values_that_differ_behind_the_first_words_are_told_apart() -> None:
+def test_long_values_with_equal_beginnings_are_distinguished() -> None:
     long = "x" * 100
     table = table_of([StringType()], [long + "a", long, "", "é" * 9])
     rows = [long + "b", long + "a", long + "a\0", long, long[:-1], "", "\0", "é" * 9, "é" * 8]
@@ -82,14 +82,14 @@ def test_values_that_differ_behind_the_first_words_are_told_apart() -> None:
         (DateType(), [-1, 0, 1], pa.date32()),
     ],
 )
-def test_no_number_is_missed_in_a_type_or_one_that_it_was_promoted_from(kind, values, stored) -> None:
+def test_integers_match_across_promoted_types(kind, values, stored) -> None:
     """DA-6"""
     numbers = pa.array(values, pa.int32() if stored.bit_width == 32 else pa.int64()).cast(stored)
     table = table_of([kind], numbers.cast(arrow_type_of(kind)))
     assert table.find([pa.chunked_array([numbers])])[0].tolist() == [0, 1, 2]
 
 
-def test_long_columns_of_few_names_find_what_they_hold() -> None:
+def test_low_cardinality_columns_are_found() -> None:
     numbers = np.arange(20_000)
     names = [f"partner-{number // 100:03}" if number % 7 else None for number in numbers.tolist()]
     rows = [column(names, StringType()), column(numbers.tolist(), LongType())]
@@ -100,7 +100,7 @@ def test_long_columns_of_few_names_find_what_they_hold() -> None:
     assert keys.tolist() == list(range(10_000))
 
 
-def test_without_keys_or_rows_nothing_is_found() -> None:
+def test_empty_keys_or_rows_find_nothing() -> None:
     none = table_of([IntegerType()], [])
     assert [found.tolist() for found in none.find([column([1, None], IntegerType())])] == [[], []]
     one = table_of([StringType()], ["a"])

@@ -30,7 +30,7 @@ def _ends(spans: SpanArray) -> list[tuple[Any, Any]]:
     return list(zip(lower, upper, strict=True))
 
 
-def test_runs_of_whole_numbers_behind_the_same_values_are_one_span() -> None:
+def test_consecutive_integers_after_equal_values_are_one_span() -> None:
     """RD-14."""
     joined = joined_neighbours(_of([("a", 3), ("a", 4), ("a", 5), ("b", 6), ("b", 8), (None, 1), (None, 2)]))
     assert _ends(joined) == [
@@ -55,13 +55,13 @@ def test_runs_of_whole_numbers_behind_the_same_values_are_one_span() -> None:
         (LongType(), [5]),
     ],
 )
-def test_others_stay_apart(key_type: PrimitiveType, values: list[Any]) -> None:
+def test_spans_without_adjacent_integers_are_not_merged(key_type: PrimitiveType, values: list[Any]) -> None:
     column = pa.array(values, arrow_type_of(key_type))
     spans = spans_of_prefixes(KeyColumns((1,), ("k",), (key_type,)), pa.table({"k": column}))
     assert joined_neighbours(spans) is spans
 
 
-def test_the_largest_number_ends_a_run() -> None:
+def test_largest_integer_ends_a_run() -> None:
     top = 2**63 - 1
     assert _ends(joined_neighbours(_of([("a", top - 1), ("a", top), ("b", -top - 1)]))) == [
         (("a", top - 1, None), ("a", top, None)),
@@ -69,7 +69,7 @@ def test_the_largest_number_ends_a_run() -> None:
     ]
 
 
-def test_of_other_depth_or_with_open_sides_stay_apart() -> None:
+def test_spans_of_different_depth_are_not_merged() -> None:
     """after('a') and before('b', 1), before('b', 4) and before('b', 5): other keys lie between."""
     halves = [span_of_bounds(KEY, ("b", 2), ("b", 4)), span_of_bounds(KEY, ("b", 5), ("b", 7))]
     spans = sort_and_merge(SpanArray.concat([_of([("a",)]), *halves, _of([("b", 7, 1)]), _of([("b", 8)])]))
@@ -77,7 +77,7 @@ def test_of_other_depth_or_with_open_sides_stay_apart() -> None:
 
 
 @pytest.mark.parametrize("numbers", [None, np.array([7, 7])], ids=["inherited", "stated"])
-def test_open_sides_and_other_values_before_stay_apart(numbers: Any) -> None:
+def test_spans_with_open_sides_or_other_prefixes_are_not_merged(numbers: Any) -> None:
     """RD-14, RD-8: key 4 lies between, and so do all keys between ('a', 1, 3) and ('b', 1, 4)."""
     halves = SpanArray.concat([span_of_bounds(KEY, ("b", 2), ("b", 4)), span_of_bounds(KEY, ("b", 5), ("b", 7))])
     others = _of([("a", 1, 3), ("b", 1, 4)])

@@ -36,5 +36,5 @@ def test_a_row_without_path_or_position_is_refused(bad: tuple[str | None, int | 
         positions_by_path(rows(("a", 1), bad))
 
 
-def test_the_largest_position_takes_no_other_with_it() -> None:
+def test_largest_position_does_not_affect_other_positions() -> None:
     assert found_in(rows(("a", 2**63 - 2), ("a", 4))) == {"a": [4, 2**63 - 2]}

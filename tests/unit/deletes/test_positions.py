@@ -28,6 +28,6 @@ def test_positions_beyond_32_bits_stay_exact() -> None:
     assert found.mask(2**33 - 1, 3).tolist() == [False, True, True]
 
 
-def test_a_set_travels_to_another_process() -> None:
+def test_position_set_pickle_round_trip() -> None:
     found = runs((2, 4), (7, 8))
     assert pickle.loads(pickle.dumps(found)) == found

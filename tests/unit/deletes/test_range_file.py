@@ -58,7 +58,7 @@ def replaced(table: pa.Table, name: str, column: Any) -> pa.Table:
     return table.set_column(table.column_names.index(name), name, column)
 
 
-def test_a_reader_that_takes_the_file_for_parquet_fails() -> None:
+def test_reading_the_file_as_parquet_fails() -> None:
     """RD-6"""
     sink = io.BytesIO()
     write_span_table(spans_to_parquet_table(some_spans()), sink)
@@ -67,7 +67,7 @@ def test_a_reader_that_takes_the_file_for_parquet_fails() -> None:
     assert len(spans_from_parquet(written(some_spans()), FILE)) == 2
 
 
-def test_one_prefix_of_a_key_of_three_columns_fits_four_kilobytes() -> None:
+def test_one_prefix_file_is_smaller_than_four_kilobytes() -> None:
     sink = io.BytesIO()
     write_span_table(
         spans_to_parquet_table(spans_of_prefixes(KEY, pa.table({"id1": ["customer-4711"], "id2": [77]}))), sink
@@ -75,7 +75,7 @@ def test_one_prefix_of_a_key_of_three_columns_fits_four_kilobytes() -> None:
     assert len(sink.getvalue()) < 2048
 
 
-def test_file_holds_typed_values_and_says_what_they_are() -> None:
+def test_file_has_typed_values_and_describes_them() -> None:
     """FM-13, FM-14, RD-7, RD-8: the layout of the specification."""
     table = written(span_of_bounds(KEY, ("a", None), None))
     assert table.to_pylist() == [
@@ -94,7 +94,7 @@ def test_file_holds_typed_values_and_says_what_they_are() -> None:
     assert ids == [*range(2147483453, 2147483459), *range(2147483448, 2147483453)]
 
 
-def test_numbers_of_merged_spans_are_kept() -> None:
+def test_sequence_numbers_of_merged_spans_are_kept() -> None:
     """RD-8."""
     spans = some_spans()
     read = spans_from_parquet(written(SpanArray(KEY, spans.lower, spans.upper, np.array([3, 5]))), FILE)
@@ -102,7 +102,7 @@ def test_numbers_of_merged_spans_are_kept() -> None:
     assert read.sequence_numbers.tolist() == [3, 5]
 
 
-def test_some_spans_may_have_numbers_and_others_inherit_theirs() -> None:
+def test_spans_with_own_and_inherited_sequence_numbers() -> None:
     """RD-8."""
     spans = some_spans()
     table = written(SpanArray(KEY, spans.lower, spans.upper, np.array([3, INHERITED])))
@@ -113,7 +113,7 @@ def test_some_spans_may_have_numbers_and_others_inherit_theirs() -> None:
     assert spans_from_parquet(written(spans), FILE).sequence_numbers is None
 
 
-def test_what_a_cut_does_not_bind_is_not_written() -> None:
+def test_columns_beyond_the_cut_depth_are_not_written() -> None:
     """FM-13: arrays of cuts may hold anything from the depth on."""
     columns = (pa.array(["a", "b"], pa.large_string()), pa.array([1, 2], pa.int64()), pa.array([7, 8], pa.int32()))
     depth = np.array([1, 2], np.int8)
@@ -123,7 +123,7 @@ def test_what_a_cut_does_not_bind_is_not_written() -> None:
         assert [table[f"{side}_{position}"].to_pylist() for position in range(3)] == [["a", "b"], [None, 2], [None] * 2]
 
 
-def test_a_file_holds_keys_of_forty_columns_and_no_more() -> None:
+def test_key_is_limited_to_forty_columns() -> None:
     """FM-13: more have no field ids."""
     for count in (MAX_KEY_COLUMNS, MAX_KEY_COLUMNS + 1):
         ids = tuple(range(1, count + 1))
@@ -136,7 +136,7 @@ def test_a_file_holds_keys_of_forty_columns_and_no_more() -> None:
                 spans_to_parquet_table(spans)
 
 
-def test_files_of_one_key_and_of_others_are_each_what_they_are_alone() -> None:
+def test_batched_files_decode_like_single_files() -> None:
     """RD-7, DA-8: order is a matter of each file, and the one that is not right is named."""
     other = span_of_bounds(KeyColumns((4,), ("id1",), (StringType(),)), ("x",), ("y",))
     tables = [written(each) for each in (some_spans(), SpanArray.empty(KEY), some_spans(), some_spans())]
@@ -162,7 +162,7 @@ def test_files_of_one_key_and_of_others_are_each_what_they_are_alone() -> None:
         )
 
 
-def test_names_come_from_the_schema_and_promoted_types_too() -> None:
+def test_column_names_and_promoted_types_come_from_the_schema() -> None:
     """DA-6, RD-4: columns are found by field id; one that was dropped keeps the file's type."""
     schema = Schema(NestedField(2, "number", LongType()), NestedField(4, "renamed", StringType()))
     read = spans_from_parquet(written(some_spans()), FILE, schema)
@@ -170,7 +170,7 @@ def test_names_come_from_the_schema_and_promoted_types_too() -> None:
     assert read.lower.encoded.equals(some_spans().lower.encoded)
 
 
-def test_date_bounds_become_midnights_when_the_column_is_a_timestamp() -> None:
+def test_date_bounds_become_midnight_timestamps() -> None:
     """RD-4."""
     key = KeyColumns((1,), ("t",), (DateType(),))
     spans = span_of_bounds(key, (dt.date(2026, 1, 1),), (dt.date(2026, 1, 2),))
@@ -180,13 +180,13 @@ def test_date_bounds_become_midnights_when_the_column_is_a_timestamp() -> None:
     assert read.upper.encoded.equals(promoted.upper.encoded)
 
 
-def test_older_schema_than_the_file_leaves_the_wider_type() -> None:
+def test_older_schema_keeps_the_wider_type_of_the_file() -> None:
     """DA-6: time travel reads new delete files under an old schema."""
     schema = Schema(NestedField(7, "id2", IntegerType()))
     assert spans_from_parquet(written(some_spans()), FILE, schema).key.types == KEY.types
 
 
-def test_no_spans_are_a_file_too() -> None:
+def test_file_without_spans_is_valid() -> None:
     assert len(spans_from_parquet(written(SpanArray.empty(KEY)), FILE)) == 0
 
 
@@ -240,7 +240,7 @@ def test_damaged_file_is_named(damage: Any, reason: str) -> None:
 @pytest.mark.parametrize(
     "now", [DoubleType(), StructType(NestedField(8, "x", LongType())), ListType(8, LongType())], ids=str
 )
-def test_column_that_changed_its_kind_is_named(now: IcebergType) -> None:
+def test_incompatible_column_type_error_names_the_column(now: IcebergType) -> None:
     schema = Schema(NestedField(7, "id2", now))
     with pytest.raises(CorruptFileError, match=r"key column 'id2' is long in the file and .* in the table"):
         spans_from_parquet(written(some_spans()), FILE, schema)

@@ -26,7 +26,7 @@ def mask_of_runs(runs: tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]], row_
 
 
 @pytest.mark.parametrize("number_range", [1_000, 1 << 62], ids=["dense", "wide"])
-def test_rows_in_any_order_and_sorted_rows_agree_over_many_batches(number_range: int) -> None:
+def test_unsorted_and_sorted_rows_agree_over_many_batches(number_range: int) -> None:
     """RD-1: more rows than a batch, enough spans for the bucket table, bounds crowded into few buckets."""
     random = np.random.default_rng(7)
     row_count = 150_000
@@ -57,7 +57,7 @@ def test_rows_in_any_order_and_sorted_rows_agree_over_many_batches(number_range:
         assert np.array_equal(deleted_mask(ordered.take(pa.array(shuffle)).columns, spans), mask[shuffle])
 
 
-def test_trailing_zero_bytes_are_part_of_a_key() -> None:
+def test_trailing_zero_bytes_are_significant() -> None:
     """RD-4."""
     key = KeyColumns((1,), ("s",), (StringType(),))
     rows = pa.array(["a", "a\0", "a\0\0", "a\0b", "b"])
@@ -66,7 +66,7 @@ def test_trailing_zero_bytes_are_part_of_a_key() -> None:
     ]  # fmt: skip
 
 
-def test_dates_are_compared_with_the_timestamps_they_were_promoted_to() -> None:
+def test_dates_are_compared_with_promoted_timestamps() -> None:
     """RD-4, DA-6: a file from before date became timestamp holds dates."""
     import datetime as dt
 
@@ -86,12 +86,12 @@ def test_dictionary_with_null_indices_and_null_values() -> None:
     assert deleted_mask([column, None], spans).tolist() == [True, True, True, False]
 
 
-def test_column_of_another_kind_is_refused() -> None:
+def test_incompatible_column_type_is_rejected() -> None:
     with pytest.raises(SchemaMismatchError):
         deleted_mask([pa.array(["a"]), pa.array(["1"])], span_of_bounds(KEY, ("a", 1), ("b", 2)))
 
 
-def test_null_is_no_zero_where_only_the_rows_or_the_spans_have_one() -> None:
+def test_null_is_distinguished_from_zero() -> None:
     """RD-4: in rows of any order, and in sorted ones."""
     key = KeyColumns((1,), ("n",), (LongType(),))
     spans = spans_of_prefixes(key, pa.table({"n": [0, 7]}))
@@ -110,7 +110,7 @@ def test_null_is_no_zero_where_only_the_rows_or_the_spans_have_one() -> None:
         assert list(zip(*deleted_runs([column], deletes), strict=True)) == runs
 
 
-def test_what_lies_under_a_null_is_no_value() -> None:
+def test_values_under_a_null_are_ignored() -> None:
     """RD-4: readers leave anything there."""
     key = KeyColumns((1,), ("n",), (LongType(),))
     rows = pa.array(np.array([9, 3, 7, 0, 3]), mask=np.array([True, True, True, False, False]))
@@ -124,7 +124,7 @@ def test_what_lies_under_a_null_is_no_value() -> None:
         assert deleted_mask([rows], spans).tolist() == mask_of_runs(deleted_runs([rows], spans), 5).tolist()
 
 
-def test_a_column_of_numbers_is_in_order_within_equal_columns_before_it_alone() -> None:
+def test_later_columns_are_sorted_only_within_equal_prefixes() -> None:
     """RD-1: the first and the last rows of a file are as little the whole column as those between."""
     key = KeyColumns((1, 2), ("a", "b"), (LongType(), LongType()))
     rows = [pa.array([1, 1, 2, 2, 3, 3], pa.int64()), pa.array([5, 9, 1, 7, 0, 2], pa.int64())]
@@ -134,7 +134,7 @@ def test_a_column_of_numbers_is_in_order_within_equal_columns_before_it_alone() 
 
 
 @pytest.mark.parametrize("key_type", [DoubleType(), FloatType()], ids=str)
-def test_floats_are_searched_by_value(key_type: PrimitiveType) -> None:
+def test_float_keys_are_searched_by_value(key_type: PrimitiveType) -> None:
     """RD-4."""
     key = KeyColumns((1,), ("x",), (key_type,))
     rows = pa.array([-7.5, -1.0, 0.0, 0.5, 3.0], arrow_type_of(key_type))

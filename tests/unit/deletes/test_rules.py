@@ -29,14 +29,16 @@ DELETE = DeleteFile(
 
 
 @pytest.mark.parametrize(("delete", "data", "applies"), [(4, 5, False), (5, 5, True), (6, 5, True)])
-def test_position_delete_reaches_rows_of_its_own_commit(delete: int, data: int, applies: bool) -> None:
+def test_position_delete_applies_to_rows_of_its_own_commit(delete: int, data: int, applies: bool) -> None:
     """DA-1"""
     assert position_delete_is_new_enough(delete, data) is applies
 
 
 @pytest.mark.parametrize("is_new_enough", [equality_delete_is_new_enough, range_delete_is_new_enough])
 @pytest.mark.parametrize(("delete", "data", "applies"), [(4, 5, False), (5, 5, False), (6, 5, True)])
-def test_keyed_delete_spares_rows_of_its_own_commit(is_new_enough, delete: int, data: int, applies: bool) -> None:
+def test_keyed_delete_does_not_apply_to_rows_of_its_own_commit(
+    is_new_enough, delete: int, data: int, applies: bool
+) -> None:
     """DA-2, RD-2"""
     assert is_new_enough(delete, data) is applies
 
@@ -51,13 +53,13 @@ def test_keyed_delete_spares_rows_of_its_own_commit(is_new_enough, delete: int, 
         ((1.5, "a"), (1.5, "b"), False),
     ],
 )
-def test_partitions_are_told_apart_by_the_bits_of_floats(one: tuple, other: tuple, same: bool) -> None:
+def test_float_partitions_are_compared_by_bits(one: tuple, other: tuple, same: bool) -> None:
     """DA-3: all NaNs are one partition; the zeros are two."""
     delete, data = replace(DELETE, partition=one), replace(DATA, partition=other)
     assert shares_partition(delete, data) is same
     assert (hash(partition_of(delete)) == hash(partition_of(data))) is same
 
 
-def test_equal_values_under_another_spec_are_another_partition() -> None:
+def test_equal_values_of_another_spec_are_another_partition() -> None:
     """DA-3"""
     assert not shares_partition(DELETE, replace(DATA, spec_id=2))

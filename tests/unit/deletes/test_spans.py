@@ -27,7 +27,7 @@ def stretches(spans: SpanArray) -> list[tuple[bytes, bytes]]:
     return list(zip(spans.lower.encoded.to_pylist(), spans.upper.encoded.to_pylist(), strict=True))
 
 
-def test_prefixes_are_sorted_and_each_kept_once() -> None:
+def test_prefixes_are_sorted_and_deduplicated() -> None:
     """RD-1, RD-5, RD-7: before(p) .. after(p), columns in any order, narrower types taken."""
     prefixes = pa.table({"id2": pa.array([3, 1, 3], pa.int32()), "id1": ["b", "a\0", "b"]})
     spans = spans_of_prefixes(KEY, prefixes)
@@ -37,7 +37,7 @@ def test_prefixes_are_sorted_and_each_kept_once() -> None:
     assert stretches(in_order) == [(cut("a"), cut("a") + b"\xff"), (cut("b"), cut("b") + b"\xff")]
 
 
-def test_merged_spans_keep_the_number_that_all_have() -> None:
+def test_merged_spans_keep_their_common_sequence_number() -> None:
     """RD-7, RD-8: spans that overlap or touch are merged, and keep their sequence number."""
     bounds = [(("c",), ("d",)), (("a",), ("b",)), (("b",), ("b", 5)), (("d", 2), None)]
     spans = SpanArray.concat([span_of_bounds(KEY, *each) for each in bounds])
@@ -67,7 +67,7 @@ def test_null_is_a_prefix_value_and_sorts_first() -> None:
         ({"id1": ["a"], "id2": [1.5]}, "column 'id2' is long in the key"),
     ],
 )
-def test_what_is_no_prefix_is_refused_by_name(prefixes: dict[str, list[Any]], message: str) -> None:
+def test_invalid_prefix_error_names_the_column(prefixes: dict[str, list[Any]], message: str) -> None:
     """RD-5."""
     with pytest.raises((InvalidKeyError, UnknownColumnError), match=message):
         spans_of_prefixes(KEY, pa.table(prefixes))
@@ -88,12 +88,12 @@ def test_bounds_are_half_open_and_may_be_of_different_length() -> None:
         ((1,), None, r"column 'id1' is string, not 1 \(int\)"),
     ],
 )
-def test_bounds_that_cannot_be_are_refused(lower: Any, upper: Any, message: str) -> None:
+def test_invalid_bounds_are_rejected(lower: Any, upper: Any, message: str) -> None:
     with pytest.raises(InvalidKeyError, match=message):
         span_of_bounds(KEY, lower, upper)
 
 
-def test_spans_without_a_number_inherit_that_of_their_entry() -> None:
+def test_spans_without_sequence_number_inherit_the_entry_number() -> None:
     """RD-8."""
     spans = spans_of_prefixes(KEY, pa.table({"id1": ["a", "b"]}))
     numbered = spans.with_sequence_number(7)
@@ -129,12 +129,12 @@ OTHER_KEY = KeyColumns((9,), ("id1",), (StringType(),))
         ),
     ],
 )
-def test_parts_that_do_not_fit_together_are_named_with_both_values(make: Any, message: str) -> None:
+def test_inconsistent_parts_raise_assertion_with_both_values(make: Any, message: str) -> None:
     with pytest.raises(AssertionError, match=message):
         make()
 
 
-def test_digest_tells_cuts_apart_by_their_bytes_and_where_these_end() -> None:
+def test_digest_depends_on_cut_bytes_and_boundaries() -> None:
     def digest(*names: str) -> bytes:
         return spans_of_prefixes(KEY, pa.table({"id1": list(names)})).lower.digest
 

@@ -26,7 +26,7 @@ from tableformat.errors import InvalidArgumentError
         ({"a": [1, None]}, "{a: [1, NULL]}"),
     ],
 )
-def test_cell_stays_on_its_line(value: Any, told: str) -> None:
+def test_cell_text_has_no_line_breaks(value: Any, told: str) -> None:
     assert text.cell(value) == told
 
 
@@ -37,12 +37,12 @@ class TestPathThatEnds:
         "s3://b/t/data/p=2/00001-b.parquet",
     )
 
-    def test_whole_path_and_unique_end(self) -> None:
+    def test_path_is_found_by_full_path_or_unique_suffix(self) -> None:
         assert path_that_ends(self.PATHS[0], self.PATHS) == self.PATHS[0]
         assert path_that_ends("p=1/00000-a.parquet", self.PATHS) == self.PATHS[0]
         assert path_that_ends("00001-b.parquet", self.PATHS) == self.PATHS[2]
 
-    def test_ambiguous_end_and_half_a_name(self) -> None:
+    def test_ambiguous_or_partial_path_suffix_is_rejected(self) -> None:
         with pytest.raises(InvalidArgumentError, match="is the end of 2 data files"):
             path_that_ends("00000-a.parquet", self.PATHS)
         with pytest.raises(InvalidArgumentError, match=r"Did you mean '00001-b.parquet'\?"):

@@ -38,7 +38,7 @@ def check(page: str) -> str:
     return page
 
 
-def test_everything_is_shown(catalog: tf.Catalog, table: tf.Table) -> None:
+def test_html_shows_all_parts_of_a_table(catalog: tf.Catalog, table: tf.Table) -> None:
     shown: dict[str, Any] = {
         "&lt;script&gt;alert(1)": catalog,
         "key 2": table,
@@ -57,7 +57,7 @@ def test_everything_is_shown(catalog: tf.Catalog, table: tf.Table) -> None:
         assert text in check(each._repr_html_())
 
 
-def test_showing_reads_no_row(table: tf.Table) -> None:
+def test_html_display_reads_no_rows(table: tf.Table) -> None:
     for file in live_data_files(table):
         Path(file.file_path.removeprefix("file://")).unlink(missing_ok=True)
     again = table.refresh()
@@ -65,7 +65,7 @@ def test_showing_reads_no_row(table: tf.Table) -> None:
         assert each._repr_html_()
 
 
-def test_an_empty_table_and_one_with_a_key_that_cannot_be_used(catalog: tf.Catalog, table: tf.Table) -> None:
+def test_html_of_empty_table_and_of_table_with_invalid_key(catalog: tf.Catalog, table: tf.Table) -> None:
     empty = catalog.create_table("db.empty", pa.schema([("n", pa.int64())]))
     assert "no snapshot yet" in empty._repr_html_()
     assert "It has no files." in table_report(empty)
@@ -75,7 +75,7 @@ def test_an_empty_table_and_one_with_a_key_that_cannot_be_used(catalog: tf.Catal
     assert "987654" in table.refresh()._repr_html_()
 
 
-def test_the_report_is_one_page_with_all_of_it(table: tf.Table) -> None:
+def test_table_report_is_one_complete_page(table: tf.Table) -> None:
     page = check(table_report(table))
     for text in ("read amplification", 'class="tf-layers"', "key 1", "range delete", "&lt;i&gt;me", "main"):
         assert text in page

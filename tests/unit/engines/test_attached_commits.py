@@ -62,7 +62,7 @@ def writing(directory: Path) -> Iterator[list[int]]:
         thread.join()
 
 
-def test_a_query_sees_both_tables_before_a_commit_or_after_it(catalog: tf.Catalog, tmp_path: Path) -> None:
+def test_query_reads_both_tables_at_one_commit(catalog: tf.Catalog, tmp_path: Path) -> None:
     """CP-80: at each `attach` and each `refresh`, for the current state and for a past time."""
     with writing(tmp_path) as written, duckdb.connect() as connection:
         tf.duckdb.attach(connection, catalog)
@@ -82,9 +82,7 @@ def test_a_query_sees_both_tables_before_a_commit_or_after_it(catalog: tf.Catalo
             assert orders == lines
 
 
-def test_tables_are_as_the_catalog_had_them_when_it_was_asked(
-    catalog: tf.Catalog, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_tables_are_loaded_at_one_catalog_state(catalog: tf.Catalog, monkeypatch: pytest.MonkeyPatch) -> None:
     """CP-80: a commit, a new table, and one that is dropped, between the tables that a reader loads."""
     table_at = EmbeddedCatalog.table_at
     others = [lambda: write(catalog, 2), lambda: catalog.create_table("shop.more", SCHEMA)]

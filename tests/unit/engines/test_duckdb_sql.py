@@ -60,7 +60,7 @@ def attached(tmp_path: Path) -> Iterator[Attached]:
 
 
 class TestTimeTravel:
-    def test_by_snapshot_tag_branch_and_time(self, attached: Attached) -> None:
+    def test_time_travel_by_snapshot_tag_branch_and_time(self, attached: Attached) -> None:
         at = "SELECT count(*) FROM lake.db.items AT ({})"
         moment = attached.table.metadata.snapshot_by_id(attached.first).timestamp_ms
         for clause in (
@@ -72,7 +72,7 @@ class TestTimeTravel:
         assert attached.rows(at.format("VERSION => 'main'")) == [(3,)]
         assert attached.rows(at.format("TIMESTAMP => now()")) == [(3,)]
 
-    def test_two_states_of_one_table_side_by_side(self, attached: Attached) -> None:
+    def test_one_query_reads_two_snapshots_of_a_table(self, attached: Attached) -> None:
         """Names in the query stay what they were: of the table, of an alias, in a WITH, without the database."""
         attached.connection.execute("USE lake.db")
         new = attached.rows(
@@ -84,7 +84,7 @@ class TestTimeTravel:
         assert attached.rows("SELECT count(*) FROM LAKE.DB.ITEMS AT (VERSION => 'two')") == [(2,)]
         assert attached.rows("SELECT items.id FROM db.items AT (VERSION => 'two') ORDER BY ALL LIMIT 1") == [(1,)]
 
-    def test_columns_are_those_of_the_snapshot(self, attached: Attached) -> None:
+    def test_time_travel_uses_the_snapshot_schema(self, attached: Attached) -> None:
         with attached.table.update_schema() as update:
             update.rename_column("price", "cost")
         attached.table.delete_rows([{"id": 3}])
@@ -99,14 +99,14 @@ class TestTimeTravel:
             ("TIMESTAMP => TIMESTAMP '1999-01-01'", SnapshotNotFoundError, "had no snapshot at"),
         ],
     )
-    def test_state_that_is_not_there(
+    def test_unknown_snapshot_or_ref_raises_error(
         self, attached: Attached, clause: str, error: type[Exception], message: str
     ) -> None:
         with pytest.raises(error, match=message):
             attached.run(f"FROM lake.db.items AT ({clause})")
 
     @pytest.mark.skipif(duckdb.__version__.startswith("1."), reason="DuckDB refuses a zero byte in a statement")
-    def test_past_states_are_asked_with_zero_bytes(self, attached: Attached) -> None:
+    def test_time_travel_query_with_zero_bytes_in_literals(self, attached: Attached) -> None:
         """DuckDB leaves out what stands behind one in a literal, when it writes a statement again."""
         attached.table.append(pa.table({"id": [7, 8], "Name": ["c\0", "c\0d"], "price": [7.0, 8.0]}))
         past = f"lake.db.items AT (VERSION => {attached.table.snapshot_id})"
@@ -114,7 +114,7 @@ class TestTimeTravel:
         assert attached.rows(f"SELECT id FROM {past} WHERE Name = 'c\0'") == [(7,)]
         assert attached.rows(f"SELECT id, 'x\0y' FROM {past} WHERE Name > 'c\0'") == [(8, "x\0y")]
 
-    def test_in_statements_that_end_with_a_query(self, attached: Attached) -> None:
+    def test_time_travel_in_statements_that_contain_queries(self, attached: Attached) -> None:
         past = f"lake.db.items AT (VERSION => {attached.first})"
         attached.run(f"CREATE OR REPLACE TABLE memory.kept AS SELECT * FROM {past} WHERE id > 1")
         assert attached.rows("FROM memory.kept") == [(2, "b", 2.0)]
@@ -128,12 +128,12 @@ class TestTimeTravel:
         ((kind, plan),) = attached.rows(f"EXPLAIN (ANALYZE, FORMAT json) FROM {past}")
         assert plan.lstrip().startswith("{")
 
-    def test_a_view_keeps_no_state(self, attached: Attached) -> None:
+    def test_view_cannot_use_time_travel(self, attached: Attached) -> None:
         """It would outlive what is registered for it."""
         with pytest.raises(duckdb.Error):
             attached.run(f"CREATE VIEW memory.kept AS SELECT * FROM lake.db.items AT (VERSION => {attached.first})")
 
-    def test_every_table_at_one_state(self, attached: Attached) -> None:
+    def test_attach_all_tables_at_one_tag(self, attached: Attached) -> None:
         attached.catalog.create_table("db.later", SCHEMA)
         tf.duckdb.attach(attached.connection, attached.catalog, name="past", tag="two")
         assert attached.rows("SELECT count(*) FROM past.db.items") == [(2,)]
@@ -147,7 +147,7 @@ class TestTimeTravel:
 
 
 class TestRefresh:
-    def test_a_table_with_other_columns_has_changed(self, attached: Attached) -> None:
+    def test_refresh_reports_changed_columns(self, attached: Attached) -> None:
         before = attached.table.snapshot_id
         with attached.table.update_schema() as update:
             update.rename_column("Name", "title")
@@ -155,7 +155,7 @@ class TestRefresh:
         assert attached.rows("SELECT title FROM lake.db.items ORDER BY id") == [("a",), ("b",), ("c",)]
         assert tf.duckdb.refresh(attached.connection) == {}
 
-    def test_a_table_under_the_name_of_another_is_shown(self, attached: Attached) -> None:
+    def test_refresh_shows_a_table_renamed_to_an_existing_name(self, attached: Attached) -> None:
         other = attached.catalog.create_table("db.other", SCHEMA)
         other.append(pa.table({"id": [7], "Name": ["x"], "price": [7.0]}))
         tf.duckdb.refresh(attached.connection)
@@ -183,7 +183,7 @@ class TestInsert:
         assert attached.rows('SELECT id, "Name" FROM lake.db.items WHERE id > 3') == [(9, "x")]
         assert attached.ids() == [1, 2, 3, 9]
 
-    def test_or_replace_upserts(self, attached: Attached) -> None:
+    def test_insert_or_replace_upserts(self, attached: Attached) -> None:
         attached.run("INSERT OR REPLACE INTO lake.db.items SELECT id, upper(Name), price FROM lake.db.items")
         assert attached.rows('SELECT "Name" FROM lake.db.items ORDER BY ALL') == [("A",), ("B",), ("C",)]
 
@@ -200,12 +200,12 @@ class TestInsert:
             ("SELECT 1; SELECT 2", "the text has 2"),
         ],
     )
-    def test_what_is_refused_changes_nothing(self, attached: Attached, sql: str, message: str) -> None:
+    def test_rejected_statements_change_nothing(self, attached: Attached, sql: str, message: str) -> None:
         with pytest.raises((TableFormatError, duckdb.Error), match=message):
             attached.run(sql)
         assert attached.ids() == [1, 2, 3]
 
-    def test_own_tables_are_duckdbs(self, attached: Attached) -> None:
+    def test_tables_of_duckdb_itself_are_unaffected(self, attached: Attached) -> None:
         attached.run("CREATE TABLE memory.own (a INTEGER)")
         attached.run("INSERT INTO memory.own VALUES (1), (2)")
         attached.run("DELETE FROM memory.own WHERE a = 1")
@@ -221,7 +221,7 @@ class TestDelete:
             ("DELETE FROM lake.db.items", []),
         ],
     )
-    def test_rows_that_match_go(self, attached: Attached, sql: str, left: list[int]) -> None:
+    def test_matching_rows_are_deleted(self, attached: Attached, sql: str, left: list[int]) -> None:
         attached.run(sql)
         assert attached.ids() == left
         assert sorted(row[0] for row in attached.rows("SELECT id FROM lake.db.items")) == left
@@ -234,7 +234,7 @@ class TestDelete:
             "DELETE FROM lake.db.items WHERE id = 1 RETURNING *",
         ],
     )
-    def test_what_is_refused_changes_nothing(self, attached: Attached, sql: str) -> None:
+    def test_rejected_statements_change_nothing(self, attached: Attached, sql: str) -> None:
         with pytest.raises(TableFormatError):
             attached.run(sql)
         assert attached.ids() == [1, 2, 3]
@@ -250,7 +250,9 @@ class TestDelete:
             "NOT (taken BETWEEN '2023-12-31 20:00' AND '2024-01-01 04:00:00+00')",
         ],
     )
-    def test_times_without_an_offset_are_of_the_connection(self, attached: Attached, condition: str, zone: str) -> None:
+    def test_times_without_offset_use_the_connection_time_zone(
+        self, attached: Attached, condition: str, zone: str
+    ) -> None:
         """The rows that a SELECT shows go; by UTC others went."""
         schema = pa.schema([pa.field("id", pa.int64(), nullable=False), ("taken", pa.timestamp("us", "UTC"))])
         table = attached.catalog.create_table("db.moments", schema, key=["id"])
@@ -287,7 +289,7 @@ class TestNumbersOfTheirOwnType:
         return attached
 
     @pytest.mark.parametrize(("column", "texts"), [("f", _NUMBERS), ("d", _NUMBERS), ("p", _KEPT)])
-    def test_they_are_compared_as_in_duckdb(self, numbers: Attached, column: str, texts: str) -> None:
+    def test_numbers_are_compared_as_in_duckdb(self, numbers: Attached, column: str, texts: str) -> None:
         for number in map(str.strip, texts.split(";")):
             for condition in (
                 *(f"{column} {operator} {number}" for operator in ("=", "<>", "<", "<=", ">", ">=")),
@@ -307,7 +309,9 @@ class TestNumbersOfTheirOwnType:
             ("'2024-01-01 12:00:00.000'::TIMESTAMP_S", False),
         ],
     )
-    def test_times_that_are_rounded_are_refused(self, attached: Attached, text: str, is_rounded: bool) -> None:
+    def test_timestamps_that_would_be_rounded_are_rejected(
+        self, attached: Attached, text: str, is_rounded: bool
+    ) -> None:
         schema = pa.schema([("id", pa.int64()), ("at", pa.timestamp("us", "UTC"))])
         table = attached.catalog.create_table("db.times", schema)
         if is_rounded:
@@ -328,14 +332,14 @@ class TestNumbersOfTheirOwnType:
             ("1e39::FLOAT", "out of the range"),
         ],
     )
-    def test_casts_to_other_numbers_are_refused(self, numbers: Attached, number: str, message: str) -> None:
+    def test_casts_to_other_number_types_are_rejected(self, numbers: Attached, number: str, message: str) -> None:
         """The cast used to be ignored."""
         with pytest.raises(InvalidPredicateError, match=message):
             numbers.table.scan(f"p = {number}")
 
 
 class TestStatesThatAreAttached:
-    def test_changes_go_to_the_branch(self, attached: Attached) -> None:
+    def test_changes_go_to_the_attached_branch(self, attached: Attached) -> None:
         """They used to go to `main`, which the connection does not show."""
         attached.table.create_branch("work")
         tf.duckdb.attach(attached.connection, attached.catalog, name="work", branch="work")
@@ -356,7 +360,7 @@ class TestStatesThatAreAttached:
         "sql", ["DELETE FROM past.db.items WHERE id = 1", "INSERT INTO past.db.items VALUES (4, 'd', 4.0)"]
     )
     @pytest.mark.parametrize("state", ["tag", "snapshot_id", "as_of"])
-    def test_the_past_is_not_changed(self, attached: Attached, state: str, sql: str) -> None:
+    def test_past_snapshots_are_read_only(self, attached: Attached, state: str, sql: str) -> None:
         chosen = {"tag": "two", "snapshot_id": attached.first, "as_of": datetime.now(UTC)}[state]
         tf.duckdb.attach(attached.connection, attached.catalog, name="past", **{state: chosen})
         with pytest.raises(UnsupportedFeatureError, match=f"attached at {state}="):
@@ -376,14 +380,14 @@ class TestStatesThatAreAttached:
         ("TRUNCATE lake.db.items", r"DELETE FROM without WHERE"),
     ],
 )
-def test_statements_that_duckdb_would_keep_in_its_memory_are_refused(attached: Attached, sql: str, told: str) -> None:
+def test_statements_with_only_in_memory_effect_are_rejected(attached: Attached, sql: str, told: str) -> None:
     with pytest.raises(UnsupportedFeatureError, match=told):
         attached.run(sql)
     assert attached.catalog.list_tables() == ["db.items"]
     assert attached.ids() == [1, 2, 3]
 
 
-def test_statements_about_other_databases_are_duckdbs(attached: Attached) -> None:
+def test_statements_on_other_databases_are_passed_to_duckdb(attached: Attached) -> None:
     """Also if the catalog is the current database, and its tables are named without it."""
     attached.run("CREATE TABLE mine AS SELECT 1 AS id")
     attached.run("UPDATE mine SET id = 2")
@@ -396,7 +400,7 @@ def test_statements_about_other_databases_are_duckdbs(attached: Attached) -> Non
         attached.run("CREATE TABLE made AS SELECT 1 AS id")
 
 
-def test_path_in_the_place_of_a_catalog_leaves_the_connection_as_it_was(attached: Attached) -> None:
+def test_invalid_attach_arguments_do_not_change_the_connection(attached: Attached) -> None:
     connection: Any = attached.connection
     for arguments in ((connection, "lake/"), (attached.catalog, connection), ("x", attached.catalog)):
         with pytest.raises(InvalidArgumentError, match="must be"):
@@ -404,7 +408,7 @@ def test_path_in_the_place_of_a_catalog_leaves_the_connection_as_it_was(attached
     assert tf.duckdb.refresh(connection) == {}
 
 
-def test_attachment_that_failed_is_taken_back(attached: Attached, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_failed_attach_is_undone(attached: Attached, monkeypatch: pytest.MonkeyPatch) -> None:
     attached.catalog.create_namespace("later")
 
     def interrupted(_heads: Heads, namespace: str) -> list[str]:

@@ -16,7 +16,7 @@ SCHEMA = pa.schema([("year", pa.int32()), ("id", pa.int64())])
 LIST = 'lake.db."t$range_partitions"'
 
 
-def test_the_list_is_a_table_of_its_snapshot(tmp_path: Path) -> None:
+def test_partition_list_is_a_duckdb_table_of_its_snapshot(tmp_path: Path) -> None:
     """RP-27: nothing is listed when the catalog is attached; a table without range partitions has no list."""
     catalog = new_lake(tmp_path / "lake")
     years = tf.RangePartitions(on=["year"], bounds=[(2020, 2023)], step=1)

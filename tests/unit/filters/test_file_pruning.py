@@ -19,7 +19,7 @@ KINDS = [LongType(), StringType(), TimestampType()]
 SCHEMA = Schema(*(NestedField(number, f"c{number}", kind, required=False) for number, kind in enumerate(KINDS, 1)))
 
 
-def test_a_file_is_ruled_out_by_its_partition_alone() -> None:
+def test_file_is_pruned_by_its_partition_value() -> None:
     spec = PartitionSpec(PartitionField(1, 1000, IdentityTransform(), "c1"), spec_id=0)
     bound = bind_filter(parse_where("c1 = 2", SCHEMA), SCHEMA)
     (data,) = bounded_files([], Random(1), 1)

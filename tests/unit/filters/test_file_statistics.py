@@ -40,7 +40,7 @@ def test_nan_in_a_bound_makes_it_unknown() -> None:
         ("90", "10", None, None),
     ],
 )
-def test_bounds_of_uuids_are_used_only_where_signed_and_unsigned_order_agree(
+def test_uuid_bounds_are_used_only_if_signed_and_unsigned_order_agree(
     lower: str, upper: str, expected_lower: bytes | None, expected_upper: bytes | None
 ) -> None:
     """Merging the unsigned minima 10.. and 90.. of two row groups in signed order results in 90.., above some rows."""
@@ -49,11 +49,11 @@ def test_bounds_of_uuids_are_used_only_where_signed_and_unsigned_order_agree(
     assert (facts.lower, facts.upper) == (expected_lower, expected_upper)
 
 
-def test_bounds_that_are_no_value_name_the_file() -> None:
+def test_invalid_bounds_error_names_the_file() -> None:
     with pytest.raises(CorruptFileError, match=r"data\.parquet"):
         column_statistics(data(lower_bounds={1: b"abc"}), 1, LongType())
 
 
-def test_summary_without_bounds_holds_no_values() -> None:
+def test_summary_without_bounds_means_no_values() -> None:
     facts = summary_statistics(PartitionFieldSummary(True, False, None, None), LongType(), "m.avro")
     assert (facts.may_be_null, facts.may_have_values, facts.may_be_nan) == (True, False, False)

@@ -29,5 +29,5 @@ SCHEMA = Schema(
         "TRUE",
     ],
 )
-def test_text_is_the_sql_that_it_came_from(text: str) -> None:
+def test_filter_text_round_trips(text: str) -> None:
     assert filter_text(parse_where(text, SCHEMA)) == text

@@ -61,7 +61,7 @@ def may_match(columns: tuple[ColumnSummary, ...] | None, where: Any) -> bool:
     return pruning.manifest_may_match(manifest(columns))
 
 
-def test_bounds_are_those_of_all_files_as_numbers() -> None:
+def test_summary_bounds_are_compared_as_numbers() -> None:
     """Bytes of numbers are in another order."""
     (summary,) = column_summaries([data_file(-5, 300), data_file(2, 7)], [ID, NAME])
     assert summary == ColumnSummary(1, False, to_bound(-5, LongType()), to_bound(300, LongType()))
@@ -71,7 +71,7 @@ def test_bounds_are_those_of_all_files_as_numbers() -> None:
     assert not may_match((summary,), IsNull("id"))
 
 
-def test_one_file_without_a_bound_leaves_its_side_open() -> None:
+def test_file_without_bound_leaves_the_summary_unbounded() -> None:
     (summary,) = column_summaries([data_file(1, 3), data_file(2, None)], [ID])
     assert summary == ColumnSummary(1, False, to_bound(1, LongType()), None)
     assert may_match((summary,), GreaterThan("id", 10**9))
@@ -79,18 +79,18 @@ def test_one_file_without_a_bound_leaves_its_side_open() -> None:
     assert column_summaries([data_file(None, None)], [ID]) == ()
 
 
-def test_nulls_that_no_file_counts_may_be_there() -> None:
+def test_uncounted_nulls_may_be_present() -> None:
     (summary,) = column_summaries([data_file(1, 3, nulls=0), data_file(2, 3, nulls=None)], [ID])
     assert may_match((summary,), IsNull("id"))
 
 
-def test_a_column_without_a_summary_may_hold_anything() -> None:
+def test_column_without_summary_excludes_nothing() -> None:
     (summary,) = column_summaries([data_file(1, 3)], [ID])
     assert may_match((summary,), EqualTo("name", "x"))
     assert may_match(None, EqualTo("id", 99))
 
 
-def test_bounds_of_uuids_are_trusted_as_far_as_those_of_files() -> None:
+def test_uuid_summary_bounds_are_used_like_file_bounds() -> None:
     """Some writers order uuids as signed numbers: a lower bound of 80.. or more does not rule out smaller ones."""
     column = NestedField(1, "id", UUIDType(), required=False)
     low = replace(data_file(0, 0), lower_bounds={1: bytes([5] * 16)}, upper_bounds={1: bytes([0x85] * 16)})
@@ -101,7 +101,7 @@ def test_bounds_of_uuids_are_trusted_as_far_as_those_of_files() -> None:
     assert summary.lower_bound is None
 
 
-def test_lists_carry_summaries_and_lists_without_any_do_not_have_the_field(tmp_path: Path) -> None:
+def test_manifest_lists_have_summary_field_only_if_needed(tmp_path: Path) -> None:
     columns = (ColumnSummary(1, True, b"\x00", None), ColumnSummary(2, False, None, b"z"))
 
     def written(name: str, *manifests: ManifestFile) -> tuple[ManifestFile, ...]:
@@ -125,6 +125,6 @@ def test_lists_carry_summaries_and_lists_without_any_do_not_have_the_field(tmp_p
 
 
 @pytest.mark.parametrize("stored", [b"", b"{}x", b"[[1]]", b'[[1, false, "zz", null]]'])
-def test_damaged_summaries_name_the_list(stored: bytes) -> None:
+def test_damaged_summaries_error_names_the_manifest_list(stored: bytes) -> None:
     with pytest.raises(CorruptFileError, match=r"list\.avro"):
         manifest_list._column_summaries(stored, "list.avro")

@@ -87,7 +87,7 @@ FILTERS: list[pl.Expr] = [
 
 
 @pytest.mark.parametrize("where", FILTERS, ids=str)
-def test_polars_expressions_keep_what_polars_keeps(table: tf.Table, where: pl.Expr) -> None:
+def test_polars_expressions_select_the_same_rows(table: tf.Table, where: pl.Expr) -> None:
     expected = pl.DataFrame(ROWS).filter(where)["row"].to_list()
     assert rows_of(table, where) == expected
 
@@ -110,7 +110,7 @@ def test_polars_expressions_keep_what_polars_keeps(table: tf.Table, where: pl.Ex
     ],
     ids=str,
 )
-def test_what_has_no_meaning_here_is_refused(table: tf.Table, where: pl.Expr) -> None:
+def test_untranslatable_polars_expressions_are_rejected(table: tf.Table, where: pl.Expr) -> None:
     with pytest.raises(InvalidPredicateError):
         table.scan(where=where)
 
@@ -135,7 +135,7 @@ ARROW_FILTERS: list[pc.Expression] = [
 
 
 @pytest.mark.parametrize("where", ARROW_FILTERS, ids=str)
-def test_arrow_expressions_keep_what_arrow_keeps(table: tf.Table, where: pc.Expression) -> None:
+def test_arrow_expressions_select_the_same_rows(table: tf.Table, where: pc.Expression) -> None:
     assert rows_of(table, where) == sorted(ROWS.filter(where).column("row").to_pylist())
 
 
@@ -162,7 +162,9 @@ def floats(tmp_path_factory: pytest.TempPathFactory) -> tf.Table:
         lambda f: f.is_between(0.1, 0.5),
     ],
 )
-def test_floats_of_32_bits_are_compared_with_such(floats: tf.Table, make: Callable[[pl.Expr], pl.Expr]) -> None:
+def test_float32_columns_are_compared_with_float32_literals(
+    floats: tf.Table, make: Callable[[pl.Expr], pl.Expr]
+) -> None:
     where = make(pl.col("f"))
     held = pl.DataFrame({"row": [*range(4)], "f": FLOATS.to_pylist()}, schema={"row": pl.Int64, "f": pl.Float32})
     assert rows_of(floats, where) == sorted(held.filter(where)["row"].to_list()) != []
@@ -177,16 +179,14 @@ def test_floats_of_32_bits_are_compared_with_such(floats: tf.Table, make: Callab
         lambda f: ~f.is_in([1e300]),
     ],
 )
-def test_a_number_of_64_bits_beside_floats_of_32_is_refused(
-    floats: tf.Table, make: Callable[[pl.Expr], pl.Expr]
-) -> None:
+def test_float64_literal_on_float32_column_is_rejected(floats: tf.Table, make: Callable[[pl.Expr], pl.Expr]) -> None:
     """Polars compares the number unchanged; a filter would use the nearest float, and a delete would remove rows that
     Polars does not select."""
     with pytest.raises(InvalidPredicateError):
         floats.scan(where=make(pl.col("f")))
 
 
-def test_arrow_expressions_that_cannot_be_said_are_refused(table: tf.Table) -> None:
+def test_untranslatable_arrow_expressions_are_rejected(table: tf.Table) -> None:
     for where in (pc.field("i") + 1 > 2, pc.ends_with(pc.field("s"), "b"), pc.field("i") > pc.field("row")):
         with pytest.raises(InvalidPredicateError):
             table.scan(where=where)
@@ -198,7 +198,7 @@ def test_arrow_expressions_that_cannot_be_said_are_refused(table: tf.Table) -> N
         parse_where(object(), Schema())  # type: ignore[arg-type]
 
 
-def test_every_verb_with_a_filter_takes_them(tmp_path: Path) -> None:
+def test_every_operation_with_a_filter_accepts_expressions(tmp_path: Path) -> None:
     catalog = new_lake(tmp_path / "lake")
     table = catalog.create_table("db.t", ROWS.schema)
     table.append(ROWS)

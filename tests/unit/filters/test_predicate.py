@@ -78,7 +78,7 @@ def leaf(text: str) -> Comparison:
         ("id = 1e3", ("id",), (1000,)),
     ],
 )
-def test_literals_become_values_of_the_column_type(
+def test_literals_are_converted_to_the_column_type(
     text: str, path: tuple[str, ...], values: tuple[object, ...]
 ) -> None:
     found = leaf(text)
@@ -107,19 +107,19 @@ def test_literals_become_values_of_the_column_type(
         ("at_ns > TIMESTAMP '9999-01-01'", "at_ns > TIMESTAMP '2262-04-11 23:47:16.854775807'"),
     ],
 )
-def test_two_ways_to_write_the_same_filter(text: str, equivalent: str) -> None:
+def test_equivalent_filter_texts_are_equal(text: str, equivalent: str) -> None:
     assert bind_filter(parse_where(text, SCHEMA), SCHEMA) == bind_filter(parse_where(equivalent, SCHEMA), SCHEMA)
 
 
 @pytest.mark.parametrize(
     "text", ["id = 1.5", "id IN (NULL)", "id NOT IN (1, NULL)", "name = NULL", "NOT (name = NULL)", "id IS NULL"]
 )
-def test_conditions_that_no_row_can_meet(text: str) -> None:
+def test_unsatisfiable_conditions_become_always_false(text: str) -> None:
     assert parse_where(text, SCHEMA) == AlwaysFalse()
 
 
 @pytest.mark.parametrize("text", ["TRUE", "id IS NOT NULL", "id <> 1.5", "1 = 1", "NOT FALSE"])
-def test_conditions_that_every_row_meets(text: str) -> None:
+def test_tautologies_become_always_true(text: str) -> None:
     assert parse_where(text, SCHEMA) == AlwaysTrue()
 
 
@@ -185,12 +185,12 @@ def test_wrong_literal_names_column_type_and_literal(text: str, words: list[str]
         ("CAST(id AS VARCHAR) = '1'", "a scan cannot filter by"),
     ],
 )
-def test_what_is_no_filter_says_why(text: str, reason: str) -> None:
+def test_invalid_filter_error_states_the_reason(text: str, reason: str) -> None:
     with pytest.raises(InvalidPredicateError, match=reason):
         parse_where(text, SCHEMA)
 
 
-def test_names_in_backticks_are_names() -> None:
+def test_backticks_quote_column_names() -> None:
     """As in Spark, and in the CHECK constraints that a table displays."""
     assert parse_where("`Mixed Case` = 1 AND `id` > 2", SCHEMA) == parse_where('"Mixed Case" = 1 AND id > 2', SCHEMA)
     assert parse_where("name = '`'", SCHEMA) == EqualTo("name", "`")

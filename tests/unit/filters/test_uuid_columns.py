@@ -69,7 +69,7 @@ FILTERS = [
 
 
 @pytest.mark.parametrize(("where", "expected"), FILTERS)
-def test_filters_compare_unsigned_bytes(table: tf.Table, where: str, expected: list[int]) -> None:
+def test_uuid_filters_compare_unsigned_bytes(table: tf.Table, where: str, expected: list[int]) -> None:
     """The same as in DuckDB and Spark, in scans, counts and the change feed."""
     assert live_values(table, "n", where=where, columns=["n"]) == expected
     assert table.scan(where=where).count() == len(expected)
@@ -81,30 +81,30 @@ def test_filters_compare_unsigned_bytes(table: tf.Table, where: str, expected: l
 
 @pytest.mark.parametrize("mode", ["auto", "scan", "range", "equality"])
 @pytest.mark.parametrize("where", [f"u = '{IDS[1]}'", f"u IN ('{IDS[1]}', '{IDS[3]}')"])
-def test_deletes_of_every_kind(table: tf.Table, mode: str, where: str) -> None:
+def test_deletes_of_every_kind_on_uuid_keys(table: tf.Table, mode: str, where: str) -> None:
     gone = {1} if "=" in where else {1, 3}
     table.delete(where, mode=mode)
     assert set(table.scan().to_arrow()["n"].to_pylist()) == {0, 1, 2, 3} - gone
 
 
-def test_a_filter_on_no_uuid_is_an_error_of_ours(table: tf.Table) -> None:
+def test_invalid_uuid_literal_raises_library_error(table: tf.Table) -> None:
     for where in ("u = 'abc'", "u LIKE '1%'", "u > 5"):
         with pytest.raises(InvalidPredicateError):
             table.scan(where=where).to_arrow()
 
 
 @pytest.mark.parametrize("literal", [pa.scalar(IDS[1], pa.uuid()), pa.scalar(IDS[1].bytes, pa.binary(16))])
-def test_datasets_take_filters_on_uuids(table: tf.Table, literal: pa.Scalar) -> None:
+def test_datasets_accept_uuid_filters(table: tf.Table, literal: pa.Scalar) -> None:
     found = table.scan().to_dataset().to_table(columns=["n"], filter=ds.field("u") >= literal)
     assert sorted(found["n"].to_pylist()) == [1, 2, 3]
 
 
-def test_empty_results_have_nested_uuids(table: tf.Table) -> None:
+def test_empty_result_with_nested_uuid_columns(table: tf.Table) -> None:
     empty = table.scan(where="n > 99").to_arrow()
     assert (empty.schema, empty.num_rows) == (table.scan().schema, 0)
 
 
-def test_a_struct_with_a_uuid_that_older_files_lack_is_null(table: tf.Table) -> None:
+def test_struct_with_uuid_missing_in_older_files_is_null(table: tf.Table) -> None:
     from pyiceberg.types import LongType, NestedField, StructType, UUIDType
 
     added = StructType(NestedField(100, "u", UUIDType()), NestedField(101, "x", LongType()))
@@ -113,7 +113,7 @@ def test_a_struct_with_a_uuid_that_older_files_lack_is_null(table: tf.Table) -> 
     assert table.refresh().scan(columns=["later"]).to_arrow()["later"].null_count == 4
 
 
-def test_entries_of_equality_deletes_have_no_bounds_of_uuids(table: tf.Table) -> None:
+def test_equality_delete_entries_have_no_uuid_bounds(table: tf.Table) -> None:
     """Iceberg's Java library orders uuids as two signed numbers and would pass over the delete file."""
     table.delete_rows([{"u": IDS[1], "n": 1}, {"u": IDS[3], "n": 3}])
     (delete,) = live_delete_files(table)

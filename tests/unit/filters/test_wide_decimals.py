@@ -41,7 +41,7 @@ def table(request: pytest.FixtureRequest, tmp_path: Path) -> tf.Table:
     return created
 
 
-def test_filters_find_the_rows(table: tf.Table) -> None:
+def test_filters_on_wide_decimals_find_the_rows(table: tf.Table) -> None:
     """FM-29, FM-27; the second scan asks filters that the first one has read."""
     for value in (*VALUES, *VALUES):
         assert table.scan(where=f"v = {value}").to_arrow()["v"].to_pylist() == [value]
@@ -50,7 +50,7 @@ def test_filters_find_the_rows(table: tf.Table) -> None:
         assert table.scan(where=f"k >= {value} AND v IN ({VALUES[1]}, 7)").count() == (VALUES[-2] >= value)
 
 
-def test_deletes_and_changes_meet_the_rows(table: tf.Table) -> None:
+def test_deletes_and_updates_on_wide_decimals(table: tf.Table) -> None:
     """FM-29."""
     table.delete(f"v = {VALUES[1]}", mode="scan")
     table.delete_range(lower=[VALUES[2]], upper=[VALUES[3]])
@@ -66,7 +66,7 @@ def test_deletes_and_changes_meet_the_rows(table: tf.Table) -> None:
     }
 
 
-def test_no_digit_is_lost() -> None:
+def test_wide_decimal_conversion_is_exact() -> None:
     """FM-29."""
     for value in VALUES:
         assert decimal_of(unscaled_of(value, 3), 3) == value

@@ -50,7 +50,7 @@ def assert_only_vectors(table: tf.Table) -> None:
     assert files_on_disk(table, ".puffin") == {vector.file_path for vector in vectors(table).values()}
 
 
-def test_position_deletes_become_vectors_when_the_table_is_upgraded_meanwhile(faulty: FaultyCatalog) -> None:
+def test_position_deletes_become_vectors_on_concurrent_upgrade(faulty: FaultyCatalog) -> None:
     """CP-19: without running the operation again."""
     table = filled(faulty, 2)
     once(faulty, lambda other: other.upgrade())
@@ -60,7 +60,7 @@ def test_position_deletes_become_vectors_when_the_table_is_upgraded_meanwhile(fa
     assert ids(table) == [(region, number) for region in "ab" for number in (1, 4, 5)]
 
 
-def test_a_transaction_that_cannot_be_run_again_survives_an_upgrade(faulty: FaultyCatalog) -> None:
+def test_unrepeatable_transaction_survives_an_upgrade(faulty: FaultyCatalog) -> None:
     """CP-19: its rows come from a reader that is exhausted."""
     table = filled(faulty, 2)
     once(faulty, lambda other: other.upgrade())
@@ -86,7 +86,7 @@ def test_a_conversion_survives_an_upgrade(faulty: FaultyCatalog) -> None:
     assert ids(table) == [("a", 1), ("a", 3), ("a", 4), ("a", 5), ("b", 1), ("b", 2), ("b", 3), ("b", 5)]
 
 
-def test_rows_deleted_by_position_just_before_the_upgrade_are_not_lost(faulty: FaultyCatalog) -> None:
+def test_positions_deleted_just_before_upgrade_stay_deleted(faulty: FaultyCatalog) -> None:
     """CP-10, CP-19: a vector with only our positions would bring their row back, so the operation runs again."""
     table = filled(faulty, 2)
 
@@ -110,7 +110,7 @@ def test_a_blind_write_survives_an_upgrade(faulty: FaultyCatalog) -> None:
     assert table.metadata.format_version == 3
 
 
-def test_two_writers_delete_rows_of_one_file(faulty: FaultyCatalog) -> None:
+def test_concurrent_deletes_in_one_file_are_merged(faulty: FaultyCatalog) -> None:
     """CP-10: the second vector must contain the rows of the first one; the operation runs again."""
     table = filled(faulty, 3)
     once(faulty, lambda other: other.delete("id = 4", mode="scan"))
@@ -119,7 +119,7 @@ def test_two_writers_delete_rows_of_one_file(faulty: FaultyCatalog) -> None:
     assert sorted(vector.record_count for vector in vectors(table).values()) == [2, 2]
 
 
-def test_two_writers_delete_rows_of_different_files(faulty: FaultyCatalog) -> None:
+def test_concurrent_deletes_in_different_files(faulty: FaultyCatalog) -> None:
     table = filled(faulty, 3)
     once(faulty, lambda other: other.delete("note = 'b4'", mode="scan"))
     result = table.delete("note = 'a2'", mode="scan")
@@ -127,7 +127,7 @@ def test_two_writers_delete_rows_of_different_files(faulty: FaultyCatalog) -> No
     assert sorted(vector.record_count for vector in vectors(table).values()) == [1, 1]
 
 
-def test_a_transaction_that_cannot_be_run_again_is_refused(faulty: FaultyCatalog) -> None:
+def test_unrepeatable_transaction_with_newer_vector_conflicts(faulty: FaultyCatalog) -> None:
     """CP-10: and leaves neither files nor changes behind."""
     table = filled(faulty, 3)
     once(faulty, lambda other: other.delete("note = 'a4'", mode="scan"))
@@ -142,7 +142,7 @@ def test_a_transaction_that_cannot_be_run_again_is_refused(faulty: FaultyCatalog
     assert_only_vectors(table)
 
 
-def test_a_conversion_meets_a_new_vector(faulty: FaultyCatalog) -> None:
+def test_conversion_merges_a_concurrent_vector(faulty: FaultyCatalog) -> None:
     """CP-10: it plans again, and the vector it writes holds both."""
     table = filled(faulty, 3)
     table.delete_prefix({"region": "a", "id": 2})
@@ -152,7 +152,7 @@ def test_a_conversion_meets_a_new_vector(faulty: FaultyCatalog) -> None:
     assert ids(table)[:3] == [("a", 1), ("a", 3), ("a", 5)]
 
 
-def test_a_vector_that_is_to_be_replaced_left(faulty: FaultyCatalog) -> None:
+def test_removed_vector_to_be_replaced_conflicts(faulty: FaultyCatalog) -> None:
     """CP-4: a change that merges a removed entry would merge outdated positions."""
     table = filled(faulty, 3)
     table.delete("note = 'a4'", mode="scan")
@@ -172,7 +172,7 @@ def test_a_vector_that_is_to_be_replaced_left(faulty: FaultyCatalog) -> None:
         transaction.delete("note = 'a2'", mode="scan")
 
 
-def test_row_ids_that_another_commit_assigned_meanwhile_are_kept(faulty: FaultyCatalog) -> None:
+def test_row_ids_assigned_concurrently_are_kept(faulty: FaultyCatalog) -> None:
     """A manifest that an earlier attempt wrote before the ids were assigned must not be used again."""
     table = new_table(tf.Catalog(faulty), 2, partition_by=["region"])
     table.append(pa.concat_tables([rows("a", 1, 2), rows("b", 1, 2)]))

@@ -53,7 +53,7 @@ def test_format_version_as_a_property_upgrades_a_table(tmp_path: Path) -> None:
     assert ids(again) == [("a", 1)]
 
 
-def test_a_version_1_table_is_upgraded_to_either(tmp_path: Path) -> None:
+def test_v1_table_is_upgraded_to_v2_or_v3(tmp_path: Path) -> None:
     catalog = new_catalog(tmp_path)
     for version in (2, 3):
         name, like = f"db.to_{version}", new_table(catalog, 2, name=f"like_{version}")
@@ -65,7 +65,7 @@ def test_a_version_1_table_is_upgraded_to_either(tmp_path: Path) -> None:
         assert (table.metadata.format_version, ids(table)) == (version, [("a", 1)])
 
 
-def test_versions_that_make_no_sense_are_refused(tmp_path: Path) -> None:
+def test_invalid_format_versions_are_rejected(tmp_path: Path) -> None:
     """FM-3, FM-19."""
     catalog = new_catalog(tmp_path)
     table = new_table(catalog)
@@ -80,7 +80,7 @@ def test_versions_that_make_no_sense_are_refused(tmp_path: Path) -> None:
     assert not catalog.table_exists("db.u")
 
 
-def test_sql_catalog_of_pyiceberg_writes_version_3(tmp_path: Path) -> None:
+def test_v3_tables_in_pyiceberg_sql_catalog(tmp_path: Path) -> None:
     """LK-11: PyIceberg itself writes metadata up to version 2."""
     warehouse = {"uri": f"sqlite:///{tmp_path}/other.db", "warehouse": f"file://{tmp_path}/other"}
     with new_lake("other", type="sql", **warehouse) as catalog:
@@ -165,7 +165,7 @@ STORIES: list[Callable[[tf.Table], None]] = [
 
 @pytest.mark.parametrize("partition_by", [(), ("bucket(2, id)",)], ids=["whole", "partitioned"])
 @pytest.mark.parametrize("story", STORIES, ids=lambda story: story.__name__)
-def test_version_3_gives_the_rows_of_version_2(
+def test_v3_returns_the_same_rows_as_v2(
     tmp_path: Path, story: Callable[[tf.Table], None], partition_by: tuple[str, ...]
 ) -> None:
     """DA-7: now, and at every snapshot on the way; never a new position delete file."""
@@ -191,7 +191,7 @@ def test_version_3_gives_the_rows_of_version_2(
     assert set(vectors(table)) <= live_paths
 
 
-def test_a_vector_leaves_with_the_last_row_of_its_file(tmp_path: Path) -> None:
+def test_vector_is_removed_with_its_fully_deleted_file(tmp_path: Path) -> None:
     """CP-20."""
     table = new_table(new_catalog(tmp_path))
     table.append(rows("a", 1, 2, 3))
@@ -205,7 +205,7 @@ def test_a_vector_leaves_with_the_last_row_of_its_file(tmp_path: Path) -> None:
     assert (summary["removed-dvs"], summary["total-delete-files"], summary["total-position-deletes"]) == ("1", "0", "0")
 
 
-def test_the_summary_counts_a_vector_by_its_own_bytes(tmp_path: Path) -> None:
+def test_summary_counts_vector_bytes_individually(tmp_path: Path) -> None:
     """As in Iceberg's Java library: otherwise files that vectors share would be counted several times."""
     table = new_table(new_catalog(tmp_path), partition_by=["region"])
     table.append(rows("a", 1, 2, 3))
@@ -219,7 +219,7 @@ def test_the_summary_counts_a_vector_by_its_own_bytes(tmp_path: Path) -> None:
     assert own < result.written_bytes
 
 
-def test_conversion_merges_with_the_vector_that_is_there(tmp_path: Path) -> None:
+def test_conversion_merges_with_existing_vector(tmp_path: Path) -> None:
     """DA-7, decision 13."""
     table = new_table(new_catalog(tmp_path))
     table.append(rows("a", 1, 2, 3, 4, 5))
@@ -237,7 +237,7 @@ def test_conversion_merges_with_the_vector_that_is_there(tmp_path: Path) -> None
     assert ids(table) == [("a", 1), ("a", 3), ("a", 5), ("b", 1)]
 
 
-def test_position_deletes_from_before_the_upgrade_stay_valid_until_a_vector_takes_them_in(tmp_path: Path) -> None:
+def test_position_deletes_before_upgrade_apply_until_merged_into_vector(tmp_path: Path) -> None:
     """DA-7: the vector holds what the position delete files of its data file held, and they leave with its commit."""
     table = new_table(new_catalog(tmp_path), 2)
     table.append(rows("a", 1, 2, 3, 4))
@@ -276,7 +276,7 @@ DEFAULTS: dict[str, tuple[iceberg.IcebergType, Any]] = {
 }
 
 
-def test_defaults_are_read_for_old_rows_and_written_for_new_ones(tmp_path: Path) -> None:
+def test_defaults_apply_to_old_rows_and_are_written_for_new_rows(tmp_path: Path) -> None:
     """FM-21."""
     catalog = new_catalog(tmp_path)
     table = catalog.create_table(
@@ -303,7 +303,7 @@ def test_defaults_are_read_for_old_rows_and_written_for_new_ones(tmp_path: Path)
     assert live_values(table, "n", columns=["n"]) == [3, 4]
 
 
-def test_nanosecond_timestamps_are_keys_partitions_and_delete_columns(tmp_path: Path) -> None:
+def test_nanosecond_timestamps_as_keys_partitions_and_delete_columns(tmp_path: Path) -> None:
     schema = pa.schema(
         [pa.field("at", pa.timestamp("ns"), nullable=False), pa.field("seen", pa.timestamp("ns", "UTC"))]
     )
@@ -328,7 +328,7 @@ def test_nanosecond_timestamps_are_keys_partitions_and_delete_columns(tmp_path: 
     assert table.scan(where).to_arrow()["at"].cast(pa.int64()).to_pylist() == [start]
 
 
-def test_a_column_of_unknown_type_is_null_and_in_no_file(tmp_path: Path) -> None:
+def test_unknown_type_column_is_null_and_not_stored(tmp_path: Path) -> None:
     """FM-22."""
     schema = pa.schema([pa.field("n", pa.int64(), nullable=False), pa.field("later", pa.null()), ("text", pa.string())])
     table_catalog = new_catalog(tmp_path)
@@ -346,6 +346,6 @@ def test_a_column_of_unknown_type_is_null_and_in_no_file(tmp_path: Path) -> None
     assert not table_catalog.table_exists("db.nested")
 
 
-def test_types_of_version_3_need_it(tmp_path: Path) -> None:
+def test_v3_types_require_format_version_3(tmp_path: Path) -> None:
     with pytest.raises(InvalidArgumentError, match="later"):
         new_catalog(tmp_path).create_table("db.t", pa.schema([pa.field("later", pa.null())]))

@@ -55,7 +55,7 @@ SOME_UUID = uuid.UUID("12345678-1234-5678-1234-567812345678")
         (None, UUIDType(), None),
     ],
 )
-def test_values_are_stored_as_they_are(value: Any, key_type: PrimitiveType, stored: Any) -> None:
+def test_key_values_are_stored_exactly(value: Any, key_type: PrimitiveType, stored: Any) -> None:
     assert array_of_values([value], key_type, name="k").to_pylist() == [stored]
 
 
@@ -82,7 +82,7 @@ def test_values_are_stored_as_they_are(value: Any, key_type: PrimitiveType, stor
         (str(SOME_UUID), UUIDType()),
     ],
 )
-def test_values_that_would_change_are_refused(value: Any, key_type: PrimitiveType) -> None:
+def test_key_values_with_lossy_conversion_are_rejected(value: Any, key_type: PrimitiveType) -> None:
     with pytest.raises(InvalidKeyError):
         array_of_values([value], key_type, name="k")
 
@@ -102,7 +102,7 @@ def test_values_that_would_change_are_refused(value: Any, key_type: PrimitiveTyp
         (pa.array([NOON], pa.timestamp("us")), TimestampNanoType(), [NOON]),
     ],
 )
-def test_columns_that_fit_are_converted(column: Any, key_type: PrimitiveType, stored: list[Any]) -> None:
+def test_key_columns_are_converted_if_lossless(column: Any, key_type: PrimitiveType, stored: list[Any]) -> None:
     assert as_key_array(column, key_type, name="k").to_pylist() == stored
 
 
@@ -121,6 +121,6 @@ def test_columns_that_fit_are_converted(column: Any, key_type: PrimitiveType, st
         (pa.array([b"ab"], pa.binary(2)), FixedType(3)),
     ],
 )
-def test_columns_that_would_change_are_refused(column: pa.Array, key_type: PrimitiveType) -> None:
+def test_key_columns_with_lossy_conversion_are_rejected(column: pa.Array, key_type: PrimitiveType) -> None:
     with pytest.raises(InvalidKeyError):
         as_key_array(column, key_type, name="k")

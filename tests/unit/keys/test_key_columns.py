@@ -34,7 +34,7 @@ def test_key_keeps_the_order_of_its_field_ids_and_finds_nested_names() -> None:
         ([], "a key needs at least one column"),
     ],
 )
-def test_what_cannot_be_a_key_is_refused_by_name(field_ids: list[int], message: str) -> None:
+def test_invalid_key_column_error_names_the_column(field_ids: list[int], message: str) -> None:
     """RD-4."""
     with pytest.raises(InvalidKeyError, match=message):
         KeyColumns.of(SCHEMA, field_ids)

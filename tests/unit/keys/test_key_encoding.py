@@ -44,6 +44,6 @@ from tableformat.keys.encoding import encode_values
         (b"\0\1", FixedType(2), "020001"),
     ],
 )
-def test_one_column(value: Any, key_type: PrimitiveType, encoded: str) -> None:
+def test_encoding_of_each_type(value: Any, key_type: PrimitiveType, encoded: str) -> None:
     """RD-4: the payload of each family."""
     assert encode_values((value,), [key_type]).hex() == encoded

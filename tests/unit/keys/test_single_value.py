@@ -43,7 +43,7 @@ from tableformat.metadata.column_bounds import to_bound
         (bytes(range(16)), UUIDType()),
     ],
 )
-def test_a_bound_encodes_like_its_value(value: Any, key_type: PrimitiveType) -> None:
+def test_bound_and_value_have_the_same_encoding(value: Any, key_type: PrimitiveType) -> None:
     """RD-4: one encoding, for values from rows and from manifests."""
     assert encode_bound(to_bound(value, key_type), key_type, is_upper=False) == encode_values((value,), [key_type])
 
@@ -57,24 +57,22 @@ def test_a_bound_encodes_like_its_value(value: Any, key_type: PrimitiveType) -> 
         (b"\xff", DecimalType(38, 0), Decimal(-1)),
     ],
 )
-def test_bounds_from_before_a_promotion_are_read_by_their_length(
-    bound: bytes, key_type: PrimitiveType, value: Any
-) -> None:
+def test_bounds_written_before_promotion_are_read_by_length(bound: bytes, key_type: PrimitiveType, value: Any) -> None:
     """RD-4, RD-10."""
     assert encode_bound(bound, key_type, is_upper=True) == encode_values((value,), [key_type])
 
 
-def test_a_date_beyond_the_nanosecond_timestamps_bounds_nothing() -> None:
+def test_date_beyond_nanosecond_range_is_not_a_bound() -> None:
     """RD-10."""
     assert encode_bound(struct.pack("<i", 2_000_000), TimestampNanoType(), is_upper=True) is None
 
 
-def test_nan_bounds_nothing() -> None:
+def test_nan_is_not_a_bound() -> None:
     """RD-10."""
     assert encode_bound(struct.pack("<d", math.nan), DoubleType(), is_upper=False) is None
 
 
-def test_truncated_fixed_bounds_are_filled_outwards() -> None:
+def test_truncated_fixed_bounds_are_padded_outwards() -> None:
     """RD-10: other writers cut fixed bounds like binary ones."""
     assert encode_bound(b"ab", FixedType(4), is_upper=False) == b"\x02ab\x00\x00"
     assert encode_bound(b"ab", FixedType(4), is_upper=True) == b"\x02ab\xff\xff"
@@ -90,6 +88,6 @@ def test_truncated_fixed_bounds_are_filled_outwards() -> None:
         (b"", BooleanType()),
     ],
 )
-def test_bytes_of_another_type_are_malformed(bound: bytes, key_type: PrimitiveType) -> None:
+def test_bound_of_wrong_length_is_malformed(bound: bytes, key_type: PrimitiveType) -> None:
     with pytest.raises(MalformedBoundError, match=f"{len(bound)} bytes for"):
         encode_bound(bound, key_type, is_upper=False)

@@ -26,6 +26,6 @@ def test_marker_round_trip() -> None:
         b'{"field-ids": ["1"], "encoding-version": 1}',
     ],
 )  # fmt: skip
-def test_what_is_no_marker_of_this_version_is_no_promise(stored: bytes) -> None:
+def test_unknown_sort_marker_is_ignored(stored: bytes) -> None:
     """FM-24, RD-11."""
     assert sorted_by({SORTED_BY: stored}) is None

@@ -19,32 +19,32 @@ SCHEMA = Schema(
 )
 
 
-def test_the_property_orders_the_identifier_fields() -> None:
+def test_key_property_orders_the_identifier_fields() -> None:
     """FM-4."""
     assert key_field_ids(SCHEMA, {KEY_FIELD_IDS: "2,1"}) == (2, 1)
     assert key_names(SCHEMA, (2, 1)) == ("number", "message")
 
 
-def test_without_the_property_the_key_is_in_schema_order() -> None:
+def test_key_without_property_is_in_schema_order() -> None:
     """FM-4: a table of another writer."""
     assert key_field_ids(SCHEMA, {}) == (1, 2)
     assert key_field_ids(Schema(NestedField(1, "a", LongType())), {}) == ()
 
 
 @pytest.mark.parametrize("ordered", ["1", "1,2,3", ""])
-def test_a_key_that_another_writer_changed_is_refused(ordered: str) -> None:
+def test_key_changed_by_another_writer_is_rejected(ordered: str) -> None:
     """FM-4: the property and the identifier fields differ as sets."""
     with pytest.raises(InvalidKeyError):
         key_field_ids(SCHEMA, {KEY_FIELD_IDS: ordered})
 
 
-def test_a_property_that_lists_no_field_ids_is_refused() -> None:
+def test_invalid_key_property_is_rejected() -> None:
     """FM-4."""
     with pytest.raises(InvalidKeyError):
         key_field_ids(SCHEMA, {KEY_FIELD_IDS: "a,b"})
 
 
-def test_columns_that_cannot_identify_rows_are_no_key() -> None:
+def test_invalid_key_columns_are_rejected() -> None:
     """FM-4, DA-5."""
     with pytest.raises(InvalidKeyError):
         check_key_columns(SCHEMA, ["message", "price"])

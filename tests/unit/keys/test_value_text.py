@@ -60,7 +60,7 @@ def parsed(text: str, column_type: IcebergType) -> Any:
         (LongType(), r"\N", None),
     ],
 )
-def test_value_is_read_by_the_type_of_its_column(column_type: IcebergType, text: str, value: Any) -> None:
+def test_value_text_is_parsed_by_column_type(column_type: IcebergType, text: str, value: Any) -> None:
     assert parsed(text, column_type) == value
 
 
@@ -78,7 +78,7 @@ def test_value_is_read_by_the_type_of_its_column(column_type: IcebergType, text:
         (UUIDType(), "6ba7", "write a UUID such as 6ba7b810-9dad-11d1-80b4-00c04fd430c8."),
     ],
 )
-def test_text_that_is_no_value_names_column_type_and_an_example(
+def test_invalid_value_text_error_names_column_type_and_example(
     column_type: IcebergType, text: str, advice: str
 ) -> None:
     with pytest.raises(InvalidArgumentError) as raised:
@@ -93,7 +93,7 @@ def test_nested_and_unknown_columns() -> None:
         parse_value("1", "d", Schema(NestedField(1, "c", LongType())), where="db.t")
 
 
-def test_tuple_of_several_columns_is_comma_separated_with_quotes() -> None:
+def test_multi_column_values_are_comma_separated_with_quotes() -> None:
     schema = Schema(NestedField(1, "a", StringType()), NestedField(2, "b", LongType()))
     assert parse_tuple('"x,y",3', ["a", "b"], schema, where="db.t") == ("x,y", 3)
     assert parse_tuple("x", ["a", "b"], schema, where="db.t") == ("x",)
@@ -123,7 +123,7 @@ def test_json_form_of_a_value(value: Any, told: Any) -> None:
     assert json_value(value) == told
 
 
-def test_rows_with_maps_nanoseconds_and_moments_that_python_cannot_hold() -> None:
+def test_json_rows_with_maps_nanoseconds_and_out_of_range_times() -> None:
     batch = pa.record_batch(
         {
             "m": pa.array([[("k", 1)]], pa.map_(pa.string(), pa.int64())),

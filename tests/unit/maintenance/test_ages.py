@@ -26,12 +26,12 @@ NOW_MS = 1_700_000_000_000
         (datetime(1970, 1, 2), 86_400_000),
     ],
 )
-def test_a_moment_or_an_age(older_than: Any, moment: int) -> None:
+def test_expiry_accepts_a_timestamp_or_an_age(older_than: Any, moment: int) -> None:
     assert older_than_ms(older_than, NOW_MS) == moment
 
 
 @pytest.mark.parametrize("older_than", ["7 days", timedelta(days=-1)])
-def test_what_is_neither_names_the_argument(tmp_path: Path, older_than: Any) -> None:
+def test_invalid_age_error_names_the_argument(tmp_path: Path, older_than: Any) -> None:
     table = keyed_table(tmp_path)
     table.append(rows("a", [1]))
     for job in (table.maintenance.expire_snapshots, table.maintenance.remove_orphan_files):
@@ -39,7 +39,7 @@ def test_what_is_neither_names_the_argument(tmp_path: Path, older_than: Any) -> 
             job(older_than=older_than)
 
 
-def test_snapshots_of_an_age_expire(tmp_path: Path) -> None:
+def test_snapshots_older_than_an_age_expire(tmp_path: Path) -> None:
     table = keyed_table(tmp_path)
     for number in range(3):
         table.append(rows("a", [number]))

@@ -54,7 +54,7 @@ AGES = rows(("EU", 0), ("EU", 10), ("EU", 40), ("US", 10), ("US", 29), ("US", 31
 @pytest.mark.parametrize("version", ["2", "3"])
 @pytest.mark.parametrize("key", [["ts", "customer"], ["region", "ts", "customer"], ["customer"], []])
 @pytest.mark.parametrize("blind", ["range", "equality", "off"])
-def test_old_rows_go_and_nulls_stay(tmp_path: Path, version: str, key: list[str], blind: str) -> None:
+def test_old_rows_are_deleted_and_nulls_are_kept(tmp_path: Path, version: str, key: list[str], blind: str) -> None:
     """MT-107: regardless of the key; if no range delete is allowed, the job scans for the rows (SP-22)."""
     properties = {"format-version": version, "write.delete.blind": blind}
     table = make(tmp_path, "ts: 30 days; ts: 7 days where region = 'EU'", key=key, properties=properties)
@@ -73,7 +73,7 @@ def test_old_rows_go_and_nulls_stay(tmp_path: Path, version: str, key: list[str]
     assert customers(table) == ["EU0", "US10", "US29", *([] if "ts" in key else ["USNone"])]
 
 
-def test_files_of_old_rows_leave_without_a_delete_file(tmp_path: Path) -> None:
+def test_files_of_only_old_rows_are_removed_without_delete_file(tmp_path: Path) -> None:
     table = make(tmp_path, "ts: 30 days")
     table.append(rows(("EU", 40), ("US", 50)))
     table.append(rows(("EU", 1)))
@@ -83,7 +83,7 @@ def test_files_of_old_rows_leave_without_a_delete_file(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("converts", [False, True])
-def test_a_run_with_nothing_due_makes_no_snapshot(tmp_path: Path, converts: bool) -> None:
+def test_run_without_due_rows_creates_no_snapshot(tmp_path: Path, converts: bool) -> None:
     """MT-109: also if a file still contains the deleted rows; late rows are due again, and so is the next day."""
     table = make(tmp_path, "ts: 30 days")
     table.append(rows(("EU", 0), ("EU", 40)))
@@ -113,7 +113,7 @@ def test_a_run_with_nothing_due_makes_no_snapshot(tmp_path: Path, converts: bool
         ("ts: 1 day where region IN ('EU', 'a;b') AND customer IS NULL", "2026-06-29T00:00:00.000000"),
     ],
 )
-def test_rules_as_text(tmp_path: Path, retain: str, cutoff: str | None) -> None:
+def test_retention_rules_are_parsed(tmp_path: Path, retain: str, cutoff: str | None) -> None:
     """MT-107: names, ages and conditions, and the cutoff that follows; a semicolon in quotes separates nothing."""
     if cutoff is None:
         with pytest.raises(UnknownColumnError):
@@ -140,7 +140,7 @@ def test_rules_as_text(tmp_path: Path, retain: str, cutoff: str | None) -> None:
         ("ts: 30 days where 'unfinished", "must be rules"),
     ],
 )
-def test_a_property_that_is_no_rule_is_refused_when_it_is_set(tmp_path: Path, retain: str, message: str) -> None:
+def test_invalid_retention_rule_is_rejected_when_set(tmp_path: Path, retain: str, message: str) -> None:
     table = make(tmp_path, "ts: 30 days")
     with pytest.raises(InvalidArgumentError, match=message):
         table.set_properties({RETAIN: retain})
@@ -150,7 +150,7 @@ def test_a_property_that_is_no_rule_is_refused_when_it_is_set(tmp_path: Path, re
     assert table.refresh().properties[RETAIN] == "ts: 30 days"
 
 
-def test_named_columns_stay_and_ages_are_said_once(tmp_path: Path) -> None:
+def test_retention_columns_are_protected_and_rules_have_one_age(tmp_path: Path) -> None:
     """MT-108."""
     table = make(tmp_path, "ts: 30 days where region = 'EU'")
     for name in ("ts", "region"):
@@ -176,7 +176,7 @@ def test_named_columns_stay_and_ages_are_said_once(tmp_path: Path) -> None:
         plain.range_partitions.define(window)
 
 
-def test_the_run_of_all_jobs_and_health(tmp_path: Path) -> None:
+def test_retention_in_run_and_health(tmp_path: Path) -> None:
     """MT-60, MT-110: the run applies retention and skips it without the property; health reports the rows that are
     due."""
     table = make(tmp_path, "ts: 30 days")
@@ -196,7 +196,7 @@ def test_the_run_of_all_jobs_and_health(tmp_path: Path) -> None:
     assert "no property" in table.maintenance.run(only=["apply_retention"]).report_of("apply_retention").reason
 
 
-def test_a_property_of_another_engine_fails_the_job_alone(tmp_path: Path) -> None:
+def test_foreign_retention_property_fails_only_this_job(tmp_path: Path) -> None:
     table = make(tmp_path, "ts: 30 days")
     table.append(AGES)
     with table.iceberg.transaction() as foreign:

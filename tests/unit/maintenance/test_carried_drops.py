@@ -15,7 +15,7 @@ from tableformat.testing.table_rows import live_tuples
 
 
 @pytest.mark.parametrize("splits", [[5], []], ids=["files inside", "files that straddle"])
-def test_rows_of_a_dropped_range_are_carried_without_it(tmp_path: Path, splits: list[int]) -> None:
+def test_carried_rows_respect_later_range_drops(tmp_path: Path, splits: list[int]) -> None:
     """RP-26: rows that the target received before the drop are removed. Rows that the branch wrote after it stay, as do
     all other rows."""
     main = keyed_table(tmp_path)
@@ -64,7 +64,7 @@ def _both(main: tf.Table, branch: tf.Table) -> list[tuple[str, int]]:
 
 
 @pytest.mark.parametrize("version", [2, 3])
-def test_rows_that_were_restored_since_stay(tmp_path: Path, version: int) -> None:
+def test_restored_rows_stay_after_carry(tmp_path: Path, version: int) -> None:
     """RP-26, RP-13: a drop that was undone removes neither restored rows nor rows that the target received before."""
     main, ingest = _published(tmp_path, [6], version=version)
     main.append(rows("b", [2, 7]))
@@ -76,7 +76,7 @@ def test_rows_that_were_restored_since_stay(tmp_path: Path, version: int) -> Non
 
 
 @pytest.mark.parametrize("version", [2, 3])
-def test_a_later_drop_leaves_what_was_restored_after_it(tmp_path: Path, version: int) -> None:
+def test_later_drop_keeps_rows_restored_after_it(tmp_path: Path, version: int) -> None:
     """RP-26: the restored file and the carried row are both older than the drop; only the carried row is removed."""
     main, ingest = _published(tmp_path, [6], version=version)
     retired = ingest.refresh().range_partitions.retire(5, 10)
@@ -88,7 +88,7 @@ def test_a_later_drop_leaves_what_was_restored_after_it(tmp_path: Path, version:
     assert _both(main, ingest) == [("a", 1), ("b", 2), ("r", 6)]
 
 
-def test_expiry_keeps_what_tells_of_drops(tmp_path: Path) -> None:
+def test_expiry_keeps_snapshots_with_unpublished_drops(tmp_path: Path) -> None:
     """RP-26, MT-1: without the snapshot of the drop, the publish would bring its rows back. After the publish the
     snapshot expires."""
     main, ingest = _published(tmp_path)
@@ -107,7 +107,7 @@ def test_expiry_keeps_what_tells_of_drops(tmp_path: Path) -> None:
     assert dropped in expired.expired_snapshot_ids
 
 
-def test_a_publish_without_the_history_of_drops_is_refused(tmp_path: Path) -> None:
+def test_publish_is_rejected_if_history_of_drops_has_expired(tmp_path: Path) -> None:
     """RP-26: another program expired the snapshots of the branch, so its drops are unknown."""
     main, ingest = _published(tmp_path)
     main.append(rows("b", [2, 7]))
@@ -133,7 +133,7 @@ def with_retired_range(tmp_path: Path) -> tuple[tf.Table, str]:
     return main, retired.tag
 
 
-def test_nothing_is_restored_on_a_publish_target(tmp_path: Path) -> None:
+def test_restore_on_publish_target_is_rejected(tmp_path: Path) -> None:
     """MT-30: with its old sequence number, the file would be affected by deletes of the branch that are older than its
     return."""
     main, tag = with_retired_range(tmp_path)
@@ -142,7 +142,7 @@ def test_nothing_is_restored_on_a_publish_target(tmp_path: Path) -> None:
         main.range_partitions.restore(tag)
 
 
-def test_what_the_target_restored_before_it_was_one_is_no_older_than_it_came(tmp_path: Path) -> None:
+def test_range_restored_before_naming_the_target_counts_from_its_restore(tmp_path: Path) -> None:
     """RP-26: the drop is in the history of both branches, and the file was added after it."""
     main, tag = with_retired_range(tmp_path)
     main.range_partitions.restore(tag)

@@ -17,7 +17,7 @@ def published_to_main(main: tf.Table, directory: Path, branch: str) -> tf.Table:
     return tf.open_catalog(str(directory / "lake")).load_table("db.t", branch=branch)
 
 
-def test_files_that_the_branch_has_are_not_carried_again_without_the_tag(tmp_path: Path) -> None:
+def test_branch_files_are_not_carried_again_without_the_tag(tmp_path: Path) -> None:
     """MT-31: the tag was dropped by another writer, and the two branches diverge before the files were added."""
     main = keyed_table(tmp_path)
     main.append(rows("a", range(4)))
@@ -32,7 +32,7 @@ def test_files_that_the_branch_has_are_not_carried_again_without_the_tag(tmp_pat
     assert live_tuples(main.refresh()) == live_tuples(ingest.refresh()) == expected
 
 
-def test_each_branch_that_is_published_gets_its_tag(tmp_path: Path) -> None:
+def test_each_published_branch_has_its_own_tag(tmp_path: Path) -> None:
     """MT-31, MT-1: also if another branch already has its tag."""
     main = keyed_table(tmp_path)
     main.append(rows("a", [1]))
@@ -44,7 +44,7 @@ def test_each_branch_that_is_published_gets_its_tag(tmp_path: Path) -> None:
     assert {"carried.ingest", "carried.other"} <= set(main.refresh().metadata.refs)
 
 
-def test_a_conversion_that_carries_nothing_makes_the_tag(tmp_path: Path) -> None:
+def test_conversion_without_carried_files_creates_the_tag(tmp_path: Path) -> None:
     """MT-31: from then on, expiry by another program keeps the snapshot that both branches share."""
     main = keyed_table(tmp_path)
     main.append(rows("a", [1, 2]))

@@ -29,7 +29,7 @@ def listed(table: tf.Table) -> list[tuple[str, int, int, int]]:
 
 
 @pytest.mark.parametrize("version", ["2", "3"])
-def test_a_file_that_straddles_is_divided(version: str, catalog: tf.Catalog) -> None:
+def test_file_that_crosses_a_range_bound_is_split(version: str, catalog: tf.Catalog) -> None:
     """RP-16: alone, without being asked for; its deletes are applied."""
     table = made(catalog, version)
     table.append(rows(10, 20, 60, 70))
@@ -44,7 +44,7 @@ def test_a_file_that_straddles_is_divided(version: str, catalog: tf.Catalog) -> 
     assert table.maintenance.plan_compaction().groups == ()
 
 
-def test_groups_keep_to_borders(catalog: tf.Catalog) -> None:
+def test_compaction_groups_do_not_cross_range_bounds(catalog: tf.Catalog) -> None:
     """RP-16: files of one partition of the spec, and of several ranges."""
     table = made(catalog, splits=[50])
     for start in range(4):
@@ -53,7 +53,7 @@ def test_groups_keep_to_borders(catalog: tf.Catalog) -> None:
     assert listed(table) == [("[0, 50)", 1, 4, 0), ("[50, 100)", 1, 4, 0)]
 
 
-def test_upkeep_keeps_to_borders(catalog: tf.Catalog) -> None:
+def test_upkeep_does_not_merge_across_range_bounds(catalog: tf.Catalog) -> None:
     """RP-16: each range has its own levels."""
     table = made(catalog, splits=[50])
     table.set_properties({"tableformat.upkeep.files-per-level": "3", "tableformat.upkeep.write-amplification": "100"})
@@ -63,7 +63,7 @@ def test_upkeep_keeps_to_borders(catalog: tf.Catalog) -> None:
     assert listed(table) == [("[0, 50)", 1, 3, 0), ("[50, 100)", 1, 3, 0)]
 
 
-def test_rows_that_nothing_covers_are_kept_apart(catalog: tf.Catalog) -> None:
+def test_uncovered_rows_are_compacted_separately(catalog: tf.Catalog) -> None:
     """RP-16, RP-10"""
     table = made(catalog, bounds=[(0, 50), (60, 100)])
     table.append(rows(1, 70))
@@ -75,7 +75,7 @@ def test_rows_that_nothing_covers_are_kept_apart(catalog: tf.Catalog) -> None:
     assert live_values(table, "n") == [1, 55, 56, 70, 200]
 
 
-def test_divided_rows_of_interleaved_ranges_stay_sorted_by_the_key(catalog: tf.Catalog) -> None:
+def test_split_rows_of_interleaved_ranges_stay_sorted_by_key(catalog: tf.Catalog) -> None:
     """RP-16: the range column is outside of the key."""
     table = made(catalog)
     ids = list(range(1_000))

@@ -57,7 +57,7 @@ def test_small_files_become_one_sorted_file_with_the_planned_number(tmp_path: Pa
     assert sorted_by(pq.read_metadata(data.file_path.removeprefix("file://")).metadata) == (1, 2)
 
 
-def test_deleted_rows_leave_the_files_with_their_position_deletes(tmp_path: Path) -> None:
+def test_deleted_rows_and_their_position_deletes_are_removed(tmp_path: Path) -> None:
     """MT-43, MT-46"""
     table = table_of(tmp_path, range(10), range(10, 20))
     table.delete("id2 in (1, 2, 3, 4)", mode="scan")
@@ -71,7 +71,7 @@ def test_deleted_rows_leave_the_files_with_their_position_deletes(tmp_path: Path
     assert (result.removed_position_delete_files_count, result.deleted_row_count) == (2, 8)
 
 
-def test_keyed_deletes_stay_and_no_longer_apply(tmp_path: Path) -> None:
+def test_keyed_deletes_no_longer_apply_to_rewritten_files(tmp_path: Path) -> None:
     """CP-7, DA-2, RD-2: the new file has the sequence number of the newest delete."""
     table = table_of(tmp_path, range(10), range(10, 20))
     table.delete_range(lower=("a", 5), upper=("a", 15))
@@ -85,7 +85,7 @@ def test_keyed_deletes_stay_and_no_longer_apply(tmp_path: Path) -> None:
     assert (result.resolved_data_files_count, live_delete_files(table), live_tuples(table)) == (0, [], before)
 
 
-def test_all_rows_deleted_still_commits_the_removal(tmp_path: Path) -> None:
+def test_fully_deleted_files_are_removed(tmp_path: Path) -> None:
     """MT-43: a file whose bounds do not show it, a covered one, and their position deletes."""
     table = table_of(tmp_path, range(10), range(10, 20))
     table.delete("id2 = 3", mode="scan")
@@ -111,7 +111,7 @@ def test_dry_run_writes_nothing(tmp_path: Path) -> None:
     assert "merge 5 files into 1" in str(result.plan)
 
 
-def test_files_that_the_handle_has_not_seen_are_compacted_too(tmp_path: Path) -> None:
+def test_files_newer_than_the_handle_are_compacted(tmp_path: Path) -> None:
     table = table_of(tmp_path, range(10))
     other = another_handle(table)
     for start in range(10, 50, 10):
@@ -163,7 +163,7 @@ def test_nested_renamed_added_and_dropped_columns(tmp_path: Path) -> None:
     assert [each["pairs"] for each in table.scan().to_arrow().to_pylist()] == [each["m"] for each in before]
 
 
-def test_files_of_an_old_spec_stay_in_it(tmp_path: Path) -> None:
+def test_files_of_an_old_spec_keep_their_spec(tmp_path: Path) -> None:
     """MT-42"""
     table = keyed_table(tmp_path, partition_by=("id1",))
     for start in range(0, 25, 5):
@@ -194,7 +194,7 @@ def test_unsorted_files_of_other_writers_are_sorted(tmp_path: Path) -> None:
     assert live_tuples(table) == before
 
 
-def test_files_in_the_order_of_a_former_key_are_sorted(tmp_path: Path) -> None:
+def test_files_sorted_by_a_former_key_are_sorted_again(tmp_path: Path) -> None:
     """RD-11, MT-43: our marker names other columns, and range deletes are searched by the order in the marker."""
     table = keyed_table(tmp_path, properties={"write.parquet.row-group-limit": "10"})
     table.append(pa.concat_tables([rows(name, range(start, 40, 4)) for start, name in enumerate("dcba")]))
@@ -209,7 +209,7 @@ def test_files_in_the_order_of_a_former_key_are_sorted(tmp_path: Path) -> None:
     assert sorted(row[1] for row in live_tuples(table)) == [*range(7), *range(45, 50)]
 
 
-def test_file_without_any_column_of_the_table(tmp_path: Path) -> None:
+def test_file_without_any_current_column(tmp_path: Path) -> None:
     """FM-21, MT-43: every column that it has was dropped; its rows are rows all the same."""
     catalog = new_lake(tmp_path / "lake")
     table = catalog.create_table("db.t", pa.schema([("a", pa.int64())]))
@@ -254,7 +254,7 @@ def test_rows_of_v3_tables_keep_their_ids(tmp_path: Path) -> None:
 # -- beside writers ---------------------------------------------------------------------------------------------------
 
 
-def test_append_meanwhile(tmp_path: Path) -> None:
+def test_concurrent_append_does_not_conflict(tmp_path: Path) -> None:
     """CP-3: no conflict."""
     table = five_files(tmp_path)
     other = another_handle(table)
@@ -264,7 +264,7 @@ def test_append_meanwhile(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("kind", ["range", "equality", "upsert"])
-def test_keyed_delete_meanwhile_applies_to_the_new_file(tmp_path: Path, kind: str) -> None:
+def test_concurrent_keyed_delete_applies_to_the_new_file(tmp_path: Path, kind: str) -> None:
     """CP-7: the new file carries the planned number, below the delete's."""
     table = five_files(tmp_path)
     other = another_handle(table)
@@ -283,7 +283,7 @@ def test_keyed_delete_meanwhile_applies_to_the_new_file(tmp_path: Path, kind: st
     assert live_tuples(table) == sorted(expected)
 
 
-def test_delete_and_conversion_meanwhile_do_not_bring_rows_back(tmp_path: Path) -> None:
+def test_concurrent_delete_and_conversion_do_not_restore_rows(tmp_path: Path) -> None:
     """CP-8, CP-9: apache/iceberg issue 10312: the delete has left when the compaction commits."""
     table = five_files(tmp_path)
     other = another_handle(table)
@@ -298,7 +298,7 @@ def test_delete_and_conversion_meanwhile_do_not_bring_rows_back(tmp_path: Path) 
     assert new == {data.file_path for data in live_data_files(table)}, "files of the attempt that failed are gone"
 
 
-def test_conversion_meanwhile_of_a_delete_that_the_plan_saw(tmp_path: Path) -> None:
+def test_compaction_is_replanned_after_concurrent_conversion(tmp_path: Path) -> None:
     """CP-8: its rows are not in the new file, but new position deletes refer to the old files."""
     table = five_files(tmp_path)
     table.delete_range(lower=("a", 10), upper=("a", 13))
@@ -308,7 +308,7 @@ def test_conversion_meanwhile_of_a_delete_that_the_plan_saw(tmp_path: Path) -> N
     assert [data.record_count for data in live_data_files(table)] == [47]
 
 
-def test_position_delete_of_an_input_meanwhile(tmp_path: Path) -> None:
+def test_compaction_is_replanned_after_concurrent_position_delete(tmp_path: Path) -> None:
     """CP-8: nothing would carry the positions over."""
     table = five_files(tmp_path)
     other = another_handle(table)
@@ -317,7 +317,7 @@ def test_position_delete_of_an_input_meanwhile(tmp_path: Path) -> None:
     assert (result.group_count, len(live_data_files(table)), live_delete_files(table)) == (1, 1, [])
 
 
-def test_two_compactions_at_once(tmp_path: Path) -> None:
+def test_concurrent_compactions(tmp_path: Path) -> None:
     """CP-4: the input files of the second one are gone, and then it has nothing to do."""
     table = five_files(tmp_path)
     other = another_handle(table)
@@ -349,7 +349,7 @@ def test_corrupt_input_fails_the_job_and_changes_nothing(tmp_path: Path) -> None
     assert files_on_disk(fresh) == before
 
 
-def test_upgrade_meanwhile_is_planned_again(tmp_path: Path) -> None:
+def test_concurrent_upgrade_is_planned_again(tmp_path: Path) -> None:
     """MT-49: files without row ids are not committed to a v3 table."""
     table = five_files(tmp_path)
     other = another_handle(table)
@@ -361,12 +361,12 @@ def test_upgrade_meanwhile_is_planned_again(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("options", [{"executor": "cluster"}, {"max_commits": 0}])
-def test_arguments_that_are_wrong(tmp_path: Path, options: dict[str, object]) -> None:
+def test_invalid_arguments_are_rejected(tmp_path: Path, options: dict[str, object]) -> None:
     with pytest.raises(InvalidArgumentError, match=next(iter(options))):
         five_files(tmp_path).maintenance.compact(**options)
 
 
-def test_outputs_follow_one_another_and_are_of_even_size(tmp_path: Path) -> None:
+def test_output_files_have_disjoint_keys_and_even_sizes(tmp_path: Path) -> None:
     """MT-44, MT-45"""
     table = table_of(tmp_path, *(range(start, 6000, 6) for start in range(6)))
     before = live_tuples(table)

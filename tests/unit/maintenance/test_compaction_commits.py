@@ -20,7 +20,7 @@ from tableformat.testing.table_files import files_on_disk, live_data_files
 from tableformat.testing.table_rows import live_tuples
 
 
-def test_conflict_that_never_ends_is_reported_and_leaves_no_file(tmp_path: Path) -> None:
+def test_permanent_conflict_is_reported_and_leaves_no_file(tmp_path: Path) -> None:
     """MT-47"""
     table = five_files(tmp_path)
     other = another_handle(table)
@@ -37,7 +37,7 @@ def test_conflict_that_never_ends_is_reported_and_leaves_no_file(tmp_path: Path)
     assert [row[1] for row in live_tuples(table.refresh())] == list(range(next(keys), 50))
 
 
-def test_group_that_meets_a_conflict_does_not_hold_up_others(tmp_path: Path) -> None:
+def test_conflicting_group_does_not_block_other_groups(tmp_path: Path) -> None:
     """MT-47: the groups of its snapshot are committed one by one."""
     table = keyed_table(tmp_path, partition_by=("id1",))
     for start in range(5):
@@ -59,7 +59,7 @@ def test_group_that_meets_a_conflict_does_not_hold_up_others(tmp_path: Path) -> 
     assert set(seen) == {"rows"}
 
 
-def test_without_partial_progress_all_groups_are_one_snapshot(tmp_path: Path) -> None:
+def test_without_partial_progress_all_groups_commit_together(tmp_path: Path) -> None:
     """MT-47"""
     table = keyed_table(tmp_path, partition_by=("id1",))
     for start in range(5):
@@ -78,7 +78,7 @@ def partitioned(tmp_path: Path, names: str) -> tf.Table:
     return table
 
 
-def test_without_partial_progress_a_conflict_in_one_group_is_planned_again_for_all(tmp_path: Path) -> None:
+def test_without_partial_progress_a_conflict_replans_all_groups(tmp_path: Path) -> None:
     """MT-47: the other groups are not committed alone."""
     table = partitioned(tmp_path, "ab")
     other = another_handle(table)
@@ -93,7 +93,7 @@ def test_without_partial_progress_a_conflict_in_one_group_is_planned_again_for_a
     assert {path for path in files_on_disk(table) if path.endswith(".parquet")} == referenced(table)
 
 
-def test_without_partial_progress_a_conflict_that_never_ends_is_raised(tmp_path: Path) -> None:
+def test_without_partial_progress_a_permanent_conflict_is_raised(tmp_path: Path) -> None:
     """MT-47: no group is committed, and no new file is left."""
     table = partitioned(tmp_path, "ab")
     other = another_handle(table)
@@ -112,7 +112,7 @@ def test_without_partial_progress_a_conflict_that_never_ends_is_raised(tmp_path:
 
 @pytest.mark.parametrize("failing", [1, 2, 3, 4])
 @pytest.mark.parametrize("error", [RuntimeError, CommitStateUnknownError])
-def test_error_among_groups_that_are_committed_one_by_one(
+def test_error_between_group_commits_keeps_committed_groups(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, failing: int, error: type[Exception]
 ) -> None:
     """MT-47, CP-13: what was committed before it stays, files of what may have happened too; the others go."""
@@ -140,7 +140,7 @@ def test_error_among_groups_that_are_committed_one_by_one(
     assert len(new) == committed + unknown
 
 
-def test_partial_progress_makes_as_many_snapshots_as_allowed(tmp_path: Path) -> None:
+def test_partial_progress_is_limited_to_max_commits(tmp_path: Path) -> None:
     """MT-47"""
     table = keyed_table(tmp_path, partition_by=("id1",))
     names = [chr(ord("a") + number) for number in range(6)]
@@ -153,7 +153,7 @@ def test_partial_progress_makes_as_many_snapshots_as_allowed(tmp_path: Path) -> 
 
 
 @pytest.mark.parametrize("error", [KeyboardInterrupt, RuntimeError])
-def test_cancelled_job_keeps_what_it_committed_and_removes_the_rest(tmp_path: Path, error: type[BaseException]) -> None:
+def test_cancelled_job_keeps_commits_and_removes_other_files(tmp_path: Path, error: type[BaseException]) -> None:
     """MT-47: an exception of the progress callback, at each of its calls."""
     for calls in range(1, 9):
         table = keyed_table(tmp_path / f"{calls}", partition_by=("id1",))
@@ -185,7 +185,7 @@ def referenced(table: tf.Table) -> set[str]:
     }
 
 
-def test_commit_without_an_answer_keeps_the_new_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_commit_without_response_keeps_the_new_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """CP-13: the commit may have happened."""
     table = five_files(tmp_path, properties={"commit.status-check.num-retries": "1"})
     before = files_on_disk(table)

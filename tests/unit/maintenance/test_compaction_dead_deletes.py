@@ -59,7 +59,9 @@ def with_deletes_of_every_kind(directory: Path, version: int, **options: Any) ->
 
 @pytest.mark.parametrize("version", [2, 3])
 @pytest.mark.parametrize("partition_by", [(), ("id1",)])
-def test_every_engine_reads_a_compacted_table(tmp_path: Path, version: int, partition_by: tuple[str, ...]) -> None:
+def test_compacted_table_is_read_without_conversion(
+    tmp_path: Path, version: int, partition_by: tuple[str, ...]
+) -> None:
     """MT-95: without a conversion. A dry run counts what the compaction removes."""
     table = with_deletes_of_every_kind(tmp_path, version, partition_by=partition_by)
     before, found = live_tuples(table), kinds(live_delete_files(table))
@@ -86,7 +88,7 @@ def test_older_snapshots_and_branches_keep_the_deletes(tmp_path: Path) -> None:
     assert live_tuples(other) == live_tuples(table.refresh()) == before
 
 
-def test_compaction_of_one_partition_keeps_what_others_need(tmp_path: Path) -> None:
+def test_partition_compaction_keeps_deletes_of_other_partitions(tmp_path: Path) -> None:
     """MT-95: the range deletes are global, and one of them has a span for each partition."""
     table = with_deletes_of_every_kind(tmp_path, 2, partition_by=("id1",))
     table.delete_prefix(pa.table({"id1": ["a", "b"], "id2": [5, 5]}))
@@ -102,7 +104,7 @@ def test_compaction_of_one_partition_keeps_what_others_need(tmp_path: Path) -> N
     assert live_tuples(table) == read_by_pyiceberg(table) == before
 
 
-def test_position_deletes_that_name_no_live_file_leave(tmp_path: Path) -> None:
+def test_position_deletes_without_live_files_are_removed(tmp_path: Path) -> None:
     """MT-95, DA-10: DuckDB and Spark write one file for several data files, which no single group removes."""
     table = keyed_table(tmp_path)
     for name in ("a", "b"):
@@ -117,7 +119,7 @@ def test_position_deletes_that_name_no_live_file_leave(tmp_path: Path) -> None:
     assert live_tuples(table) == read_by_pyiceberg(table) == before
 
 
-def test_deletes_stay_when_the_caller_says_so(tmp_path: Path) -> None:
+def test_drop_dead_deletes_option_keeps_deletes(tmp_path: Path) -> None:
     """MT-95"""
     table = with_deletes_of_every_kind(tmp_path, 2)
     before = live_tuples(table)
@@ -129,7 +131,7 @@ def test_deletes_stay_when_the_caller_says_so(tmp_path: Path) -> None:
     assert live_tuples(table) == before
 
 
-def test_delete_that_came_meanwhile_stays(tmp_path: Path) -> None:
+def test_concurrent_delete_is_kept(tmp_path: Path) -> None:
     """MT-95, CP-7: the new files have the planned sequence number, so a concurrent delete applies to them."""
     table = with_deletes_of_every_kind(tmp_path, 2)
     other = another_handle(table)
@@ -142,7 +144,7 @@ def test_delete_that_came_meanwhile_stays(tmp_path: Path) -> None:
     assert live_tuples(table) == expected
 
 
-def test_rewrite_planned_before_is_not_given_its_rows_back(tmp_path: Path) -> None:
+def test_earlier_planned_rewrite_does_not_restore_rows(tmp_path: Path) -> None:
     """MT-10, CP-9: another rewrite read the rows. Then deletes were added, applied and dropped, and the rewrite commits
     last."""
     table = keyed_table(tmp_path)
@@ -159,9 +161,7 @@ def test_rewrite_planned_before_is_not_given_its_rows_back(tmp_path: Path) -> No
     assert {row[0] for row in live_tuples(table.refresh())} == {"b"}
 
 
-def test_commits_of_others_that_always_come_first_leave_dead_deletes(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_permanent_conflicts_leave_dead_deletes_with_a_reason(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """MT-95: the compaction is done, and the result states why they stay."""
     table = with_deletes_of_every_kind(tmp_path, 2).set_properties({"commit.retry.num-retries": "1"})
     other, before = opened(tmp_path), live_tuples(table)
@@ -185,7 +185,7 @@ def test_commits_of_others_that_always_come_first_leave_dead_deletes(
     assert [row for row in live_tuples(table) if row[0] != "c"] == before
 
 
-def test_delete_that_a_row_of_the_publish_target_waits_for_stays(tmp_path: Path) -> None:
+def test_delete_needed_by_publish_target_rows_is_kept(tmp_path: Path) -> None:
     """MT-31, MT-95"""
     main, ingest = branched(tmp_path)
     main.append(rows("late", [1]))
@@ -197,7 +197,7 @@ def test_delete_that_a_row_of_the_publish_target_waits_for_stays(tmp_path: Path)
     assert live_tuples(main) == [("a", number, "x") for number in range(10) if number != 1]
 
 
-def test_branch_that_cannot_be_published_is_compacted(tmp_path: Path) -> None:
+def test_unpublishable_branch_is_compacted_but_keeps_deletes(tmp_path: Path) -> None:
     """MT-32, MT-95: what the target got cannot be carried, so no delete is known to be dead."""
     main, ingest = branched(tmp_path)
     ingest.delete_prefix({"id1": "a", "id2": 1})
@@ -212,7 +212,7 @@ def test_branch_that_cannot_be_published_is_compacted(tmp_path: Path) -> None:
     assert len(live_delete_files(ingest)) == 1
 
 
-def test_publish_target_with_dead_deletes_is_left_alone(tmp_path: Path) -> None:
+def test_publish_target_with_dead_deletes_is_not_changed(tmp_path: Path) -> None:
     """MT-30, MT-95: nothing to compact there, and nothing is dropped."""
     table = keyed_table(tmp_path)
     table.append(rows("a", range(5)))
@@ -227,7 +227,7 @@ def test_publish_target_with_dead_deletes_is_left_alone(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("version", [2, 3])
-def test_retired_range_comes_back_without_its_deleted_rows(tmp_path: Path, version: int) -> None:
+def test_restored_range_does_not_contain_deleted_rows(tmp_path: Path, version: int) -> None:
     """RP-13, MT-95: the deletes that its rows had met were dropped while it was away."""
     catalog = new_lake(tmp_path / "lake")
     schema = pa.schema([("n", pa.int64()), ("id", pa.int64())])
@@ -253,7 +253,7 @@ def test_retired_range_comes_back_without_its_deleted_rows(tmp_path: Path, versi
     assert live_values(table, "n") == [4, 15]
 
 
-def test_run_leaves_no_dead_delete_of_its_own_compaction(tmp_path: Path) -> None:
+def test_run_removes_dead_deletes_of_its_compaction(tmp_path: Path) -> None:
     """MT-60, MT-95: row deletes of other writers name several files, and leave with the last of them."""
     table = keyed_table(tmp_path)
     for name in ("a", "b"):

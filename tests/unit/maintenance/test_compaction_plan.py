@@ -25,7 +25,7 @@ def shape(plan: CompactionPlan) -> list[tuple[str, int, int]]:
     return [(group.kind.value, len(group.tasks), group.output_file_count) for group in plan.groups]
 
 
-def test_small_files_wait_until_enough_have_come_together(tmp_path: Path) -> None:
+def test_small_files_are_merged_at_the_minimum_count(tmp_path: Path) -> None:
     """MT-41: also small files that overlap."""
     table = table_of(tmp_path, *(range(10 * i, 10 * i + 10) for i in range(4)))
     assert table.maintenance.plan_compaction().groups == ()
@@ -34,7 +34,7 @@ def test_small_files_wait_until_enough_have_come_together(tmp_path: Path) -> Non
     assert shape(table.maintenance.plan_compaction(min_input_files=6)) == []
 
 
-def test_file_with_many_deleted_rows_is_folded(tmp_path: Path) -> None:
+def test_file_with_many_deleted_rows_is_rewritten(tmp_path: Path) -> None:
     """MT-40: at the threshold, not below it."""
     table = table_of(tmp_path, range(10), range(10, 20))
     table.delete_range(lower=("a", 0), upper=("a", 3))
@@ -45,7 +45,7 @@ def test_file_with_many_deleted_rows_is_folded(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("version", ["2", "3"])
-def test_file_with_many_rows_deleted_by_position_is_folded(tmp_path: Path, version: str) -> None:
+def test_file_with_many_position_deletes_is_rewritten(tmp_path: Path, version: str) -> None:
     """MT-40: named in position delete files, or in a deletion vector."""
     table = table_of(tmp_path, range(10), range(10, 20), properties={"format-version": version})
     table.delete("id2 in (1, 2, 3)", mode="scan")
@@ -53,7 +53,7 @@ def test_file_with_many_rows_deleted_by_position_is_folded(tmp_path: Path, versi
     assert (fold.kind, fold.deleted_row_count, fold.row_count) == (GroupKind.FOLD, 3, 10)
 
 
-def test_equality_deletes_are_counted_only_where_the_threshold_is_within_reach(tmp_path: Path) -> None:
+def test_equality_deletes_are_counted_only_if_threshold_is_reachable(tmp_path: Path) -> None:
     """MT-40: the number of keys bounds the number of rows, so the data file is not opened."""
     table = table_of(tmp_path, range(100))
     path = sorted(Path(table.location.removeprefix("file://")).rglob("*.parquet"))[0]
@@ -67,7 +67,7 @@ def test_equality_deletes_are_counted_only_where_the_threshold_is_within_reach(t
     assert group.deleted_row_count == 4
 
 
-def test_equality_deletes_on_other_columns_are_counted_in_the_rows(tmp_path: Path) -> None:
+def test_equality_deletes_on_other_columns_are_counted_by_rows(tmp_path: Path) -> None:
     """MT-40: one value may be in every row."""
     table = table_of(tmp_path, range(100))
     table.append(rows("b", range(3)))
@@ -76,7 +76,7 @@ def test_equality_deletes_on_other_columns_are_counted_in_the_rows(tmp_path: Pat
     assert (drop.kind, drop.deleted_row_count, drop.rewritten_bytes, others) == (GroupKind.DROP, 100, 0, [])
 
 
-def test_covered_file_is_dropped_unread_and_comes_first(tmp_path: Path) -> None:
+def test_covered_file_is_dropped_first_without_reading(tmp_path: Path) -> None:
     """MT-42, RD-10: it costs nothing."""
     table = table_of(tmp_path, range(10), range(10, 20))
     table.delete_range(lower=("a", 10))
@@ -87,7 +87,7 @@ def test_covered_file_is_dropped_unread_and_comes_first(tmp_path: Path) -> None:
     assert plan.rewritten_bytes == sizes(table)[1]
 
 
-def test_pending_delete_files_are_a_reason_when_asked_for(tmp_path: Path) -> None:
+def test_delete_file_threshold_selects_files(tmp_path: Path) -> None:
     """MT-40"""
     table = table_of(tmp_path, range(1000))
     for key in range(3):
@@ -97,7 +97,7 @@ def test_pending_delete_files_are_a_reason_when_asked_for(tmp_path: Path) -> Non
     assert group.reasons == ("at most 3 of 1,000 rows are deleted", "3 deletes are applied to a file on each read")
 
 
-def test_overlapping_files_are_merged_though_none_is_small(tmp_path: Path) -> None:
+def test_large_overlapping_files_are_merged(tmp_path: Path) -> None:
     """MT-41: Kudu's benefit: the sum of widths less the width of the union."""
     table = table_of(tmp_path, range(0, 3000, 3), range(1, 3000, 3), range(2, 3000, 3))
     target = max(sizes(table))
@@ -135,13 +135,13 @@ def test_groups_never_cross_specs(tmp_path: Path) -> None:
     assert sorted((group.partition, len(group.tasks)) for group in plan.groups) == [((), 5), (("a",), 5)]
 
 
-def test_fold_rewrites_single_files_only(tmp_path: Path) -> None:
+def test_fold_depth_rewrites_only_single_files(tmp_path: Path) -> None:
     table = table_of(tmp_path, *(range(10 * i, 10 * i + 10) for i in range(6)))
     table.delete_range(lower=("a", 5), upper=("a", 15))
     assert shape(table.maintenance.plan_compaction(depth="fold")) == [("fold", 1, 1), ("fold", 1, 1)]
 
 
-def test_where_limits_files_and_keeps_all_their_deletes(tmp_path: Path) -> None:
+def test_where_selects_files_and_keeps_all_their_deletes(tmp_path: Path) -> None:
     """MT-42: a delete of rows that do not match the filter still belongs to the file."""
     table = table_of(tmp_path, range(10), range(10, 20))
     table.delete_range(lower=("a", 5), upper=("a", 20))
@@ -149,7 +149,7 @@ def test_where_limits_files_and_keeps_all_their_deletes(tmp_path: Path) -> None:
     assert (group.row_count, group.deleted_row_count) == (10, 5)
 
 
-def test_budget_takes_what_saves_most_for_each_byte(tmp_path: Path) -> None:
+def test_budget_prefers_groups_with_the_highest_savings_per_byte(tmp_path: Path) -> None:
     """MT-42"""
     table = keyed_table(tmp_path, partition_by=("id1",))
     table.append(rows("a", range(3000)))
@@ -164,13 +164,13 @@ def test_budget_takes_what_saves_most_for_each_byte(tmp_path: Path) -> None:
     assert "1 more groups" in str(plan)
 
 
-def test_rewrite_all_takes_every_file_in_groups_of_neighbours(tmp_path: Path) -> None:
+def test_rewrite_all_groups_overlapping_files(tmp_path: Path) -> None:
     table = table_of(tmp_path, range(1000), range(1000, 2000), range(2000, 3000), range(2500, 2600))
     plan = table.maintenance.plan_compaction(rewrite_all=True, max_file_group_size_bytes=1)
     assert sorted(len(group.tasks) for group in plan.groups) == [1, 1, 2], "files that overlap stay together"
 
 
-def test_plan_explains_itself(tmp_path: Path) -> None:
+def test_plan_text_lists_groups_and_reasons(tmp_path: Path) -> None:
     table = table_of(tmp_path, *(range(10 * i, 10 * i + 10) for i in range(5)))
     plan = table.maintenance.plan_compaction()
     lines = str(plan).splitlines()
@@ -197,7 +197,7 @@ def test_plan_explains_itself(tmp_path: Path) -> None:
         ({"min_inputs": 3}, UnknownOptionError, "min_input_files"),
     ],
 )
-def test_options_that_are_wrong_are_named(
+def test_invalid_option_error_names_the_option(
     tmp_path: Path, options: dict[str, object], error: type[Exception], text: str
 ) -> None:
     table = keyed_table(tmp_path)

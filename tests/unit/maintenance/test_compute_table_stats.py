@@ -63,7 +63,7 @@ def stored_files(table: tf.Table) -> list[str]:
     return sorted(path.name for path in Path(table.location.removeprefix("file://")).rglob("*.stats"))
 
 
-def test_distinct_values_of_rows_that_are_alive_are_counted(table: tf.Table) -> None:
+def test_distinct_values_of_live_rows_are_counted(table: tf.Table) -> None:
     """SP-39."""
     result = table.maintenance.compute_table_stats()
     assert dict(zip(result.columns, result.distinct_counts, strict=True)) == {
@@ -93,7 +93,7 @@ def test_distinct_values_of_rows_that_are_alive_are_counted(table: tf.Table) -> 
     assert file.file_size_in_bytes - end == file.file_footer_size_in_bytes
 
 
-def test_another_snapshot_and_a_dry_run(table: tf.Table) -> None:
+def test_statistics_of_another_snapshot_and_dry_run(table: tf.Table) -> None:
     first = table.metadata.snapshots[0].snapshot_id
     asked = table.maintenance.compute_table_stats(dry_run=True)
     assert (asked.columns, asked.distinct_counts, asked.statistics_file) == (("id", "name", "day", "price"), (), None)
@@ -104,7 +104,7 @@ def test_another_snapshot_and_a_dry_run(table: tf.Table) -> None:
     assert empty.maintenance.compute_table_stats().snapshot_id is None
 
 
-def test_columns_that_cannot_be_counted(table: tf.Table) -> None:
+def test_invalid_statistics_columns_are_rejected(table: tf.Table) -> None:
     job = table.maintenance
     with pytest.raises(UnknownColumnError):
         job.compute_table_stats(["nam"])
@@ -117,7 +117,7 @@ def test_columns_that_cannot_be_counted(table: tf.Table) -> None:
     assert stored_files(table) == []
 
 
-def test_files_stay_as_long_as_their_snapshots(table: tf.Table) -> None:
+def test_statistics_files_are_kept_as_long_as_their_snapshots(table: tf.Table) -> None:
     """MT-50, MT-53: expiry removes a statistics file with its snapshot, and no search for orphans one that is named."""
     first = table.metadata.snapshots[0].snapshot_id
     job = table.maintenance
@@ -137,7 +137,7 @@ def test_files_stay_as_long_as_their_snapshots(table: tf.Table) -> None:
     assert table.verify().findings == ()
 
 
-def test_a_snapshot_that_expires_meanwhile_leaves_no_file(table: tf.Table) -> None:
+def test_concurrently_expired_snapshot_leaves_no_file(table: tf.Table) -> None:
     """MT-53"""
     first = table.metadata.snapshots[0].snapshot_id
     other = table.catalog.load_table("db.t")
@@ -152,7 +152,7 @@ def test_a_snapshot_that_expires_meanwhile_leaves_no_file(table: tf.Table) -> No
     assert table.refresh().metadata.statistics == []
 
 
-def test_hashes_are_those_of_the_reference() -> None:
+def test_murmur_hashes_match_test_vectors() -> None:
     """Test vectors of MurmurHash3_x64_128, the first half of each."""
     for text, seed, expected in (
         (b"", 0, 0),
@@ -187,7 +187,7 @@ def test_values_are_hashed_as_iceberg_writes_them(
     assert {bytes(row) for rows in groups for row in rows} == expected
 
 
-def test_sketches_are_those_of_datasketches() -> None:
+def test_sketches_match_the_java_library() -> None:
     """SP-39: bytes that its Java library 6.2.0 wrote for the same values."""
     assert ThetaSketch.of(chunked([5], pa.int64()), LongType()).to_bytes().hex() == "01030300003acc93bd3273724691cc14"
     assert ThetaSketch.of(chunked([True, False], pa.bool_()), BooleanType()).to_bytes().hex() == (

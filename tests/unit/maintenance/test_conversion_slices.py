@@ -31,7 +31,7 @@ from tableformat.testing.table_files import live_data_files, live_delete_files
 from tableformat.testing.table_rows import live_tuples
 
 
-def test_range_deletes_of_too_many_spans_to_plan_with_are_looked_for_in_the_files(tmp_path: Path) -> None:
+def test_large_range_deletes_are_searched_in_the_files(tmp_path: Path) -> None:
     """CP-11, RD-12: their bounds determine the files that they may apply to, and their rows do not come back."""
     table = keyed_table(tmp_path, properties={RANGE_SPAN_BUDGET: "1"})
     for start in (0, 10):
@@ -43,7 +43,7 @@ def test_range_deletes_of_too_many_spans_to_plan_with_are_looked_for_in_the_file
     assert keyed_deletes(table) == []
 
 
-def test_two_slices_keep_deletes_that_the_second_needs(tmp_path: Path) -> None:
+def test_first_slice_keeps_deletes_needed_by_the_second(tmp_path: Path) -> None:
     """MT-15: a table that the job leaves after its first commit shows the same rows."""
     table = table_of(tmp_path)
     before = live_tuples(table)
@@ -56,7 +56,7 @@ def test_two_slices_keep_deletes_that_the_second_needs(tmp_path: Path) -> None:
     assert keyed_deletes(table) == []
 
 
-def test_chosen_files_leave_no_record(tmp_path: Path) -> None:
+def test_conversion_of_selected_files_writes_no_record(tmp_path: Path) -> None:
     """MT-16: files between the files of `only_paths` were not converted, so the next run checks all files."""
     table = table_of(tmp_path)
     before = live_tuples(table)
@@ -73,7 +73,7 @@ def test_chosen_files_leave_no_record(tmp_path: Path) -> None:
     assert keyed_deletes(table) == []
 
 
-def test_some_kinds_leave_no_record(tmp_path: Path) -> None:
+def test_conversion_of_some_delete_kinds_writes_no_record(tmp_path: Path) -> None:
     """MT-89: the ranges of the same files were not looked for, and are by the next run of all kinds."""
     table = table_of(tmp_path)
     before = live_tuples(table)
@@ -93,7 +93,7 @@ def test_some_kinds_leave_no_record(tmp_path: Path) -> None:
 
 
 @VERSIONS
-def test_files_beside_a_commit_that_may_have_happened_go(
+def test_unknown_outcome_removes_files_of_uncommitted_slices(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, version: str
 ) -> None:
     """CP-13, MT-17: a conflict leaves what is converted waiting, and only the next commit has no answer."""

@@ -91,7 +91,7 @@ class Meanwhile:
 
 
 @VERSIONS
-def test_every_commit_is_a_table_with_the_same_rows(tmp_path: Path, version: str) -> None:
+def test_every_slice_commit_keeps_the_rows(tmp_path: Path, version: str) -> None:
     """MT-13, MT-15"""
     table = table_of(tmp_path, version)
     before, first = live_tuples(table), table.snapshot_id
@@ -107,7 +107,7 @@ def test_every_commit_is_a_table_with_the_same_rows(tmp_path: Path, version: str
 
 
 @VERSIONS
-def test_slices_do_together_what_one_commit_does(tmp_path: Path, version: str) -> None:
+def test_slices_have_the_same_result_as_one_commit(tmp_path: Path, version: str) -> None:
     """MT-13: the counts of the result too."""
     whole, sliced = table_of(tmp_path / "whole", version), table_of(tmp_path / "sliced", version)
     for table in (whole, sliced):
@@ -143,7 +143,7 @@ def test_dry_run_counts_all_slices_and_changes_nothing(tmp_path: Path) -> None:
     assert replace(planned, **same) == replace(done, **same)
 
 
-def test_delete_leaves_with_the_last_file_that_needs_it(tmp_path: Path) -> None:
+def test_delete_is_removed_with_the_last_file_that_needs_it(tmp_path: Path) -> None:
     """MT-15: the paths of a partition lie together, so the deletes of the first one need not wait for the second."""
     table = keyed_table(tmp_path, partition_by=("id1",), properties=EACH_FILE)
     for name in "ab":
@@ -159,7 +159,7 @@ def test_delete_leaves_with_the_last_file_that_needs_it(tmp_path: Path) -> None:
 
 
 @VERSIONS
-def test_file_that_a_range_delete_covers_whole_leaves(tmp_path: Path, version: str) -> None:
+def test_fully_covered_file_is_removed(tmp_path: Path, version: str) -> None:
     """RD-10, CP-11: none of its rows is read or comes back; a row that was already deleted by position is counted
     once."""
     table = keyed_table(tmp_path, properties={"format-version": version})
@@ -178,7 +178,7 @@ def test_file_that_a_range_delete_covers_whole_leaves(tmp_path: Path, version: s
 
 @VERSIONS
 @pytest.mark.parametrize("commit_count", [1, 2, 3])
-def test_next_run_does_not_open_what_is_converted(tmp_path: Path, version: str, commit_count: int) -> None:
+def test_next_run_does_not_open_converted_files(tmp_path: Path, version: str, commit_count: int) -> None:
     """MT-14: the test makes the converted data files unreadable, and the run does not notice."""
     table = table_of(tmp_path, version)
     before = live_tuples(table)
@@ -200,7 +200,7 @@ def test_next_run_does_not_open_what_is_converted(tmp_path: Path, version: str, 
     assert live_tuples(table) == before
 
 
-def test_later_deletes_are_looked_for_in_converted_files_too(tmp_path: Path) -> None:
+def test_later_deletes_are_converted_in_converted_files(tmp_path: Path) -> None:
     """MT-14"""
     table = table_of(tmp_path)
     stopped_after(table, 3)
@@ -214,7 +214,7 @@ def test_later_deletes_are_looked_for_in_converted_files_too(tmp_path: Path) -> 
 
 
 @VERSIONS
-def test_row_deletes_from_before_the_record_stay_in_what_later_deletes_make(tmp_path: Path, version: str) -> None:
+def test_earlier_row_deletes_are_merged_into_later_ones(tmp_path: Path, version: str) -> None:
     """MT-14, DA-7: a record proves nothing about row deletes, and a vector that is written again keeps their rows."""
     table = keyed_table(tmp_path, properties={"format-version": version, **EACH_FILE})
     for start in range(0, 60, 10):
@@ -237,7 +237,7 @@ def _path(file: DataFile) -> str:
     return file.file_path
 
 
-def test_record_behind_a_rollback_is_no_proof(tmp_path: Path) -> None:
+def test_conversion_record_is_ignored_after_rollback(tmp_path: Path) -> None:
     """MT-14: the snapshot is still there, and the branch is not at one of its descendants."""
     table = table_of(tmp_path)
     head = table.snapshot_id
@@ -251,7 +251,7 @@ def test_record_behind_a_rollback_is_no_proof(tmp_path: Path) -> None:
     assert keyed_deletes(table) == []
 
 
-def test_file_that_a_compaction_made_of_unconverted_ones(tmp_path: Path) -> None:
+def test_compacted_file_of_unconverted_files_is_searched(tmp_path: Path) -> None:
     """MT-14: planned before the delete, so with an older number; committed after the record, with a path before it."""
     table = keyed_table(tmp_path)
     for start in range(4):
@@ -279,7 +279,7 @@ def test_file_that_a_compaction_made_of_unconverted_ones(tmp_path: Path) -> None
     assert keyed_deletes(table) == []
 
 
-def test_what_a_record_speaks_of(tmp_path: Path) -> None:
+def test_conversion_record_covers_only_files_of_its_time(tmp_path: Path) -> None:
     """MT-14: the record does not cover a file that was added later, regardless of its data sequence number: a rewritten
     file has an old one."""
     data = live_data_files(table_of(tmp_path))[0]
@@ -306,7 +306,7 @@ def converting(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     return seen
 
 
-def test_conflict_costs_the_file_that_it_is_about(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_conflict_skips_only_the_affected_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """MT-17, CP-10: a row is deleted by position in one of the files, so its vector lacks that row."""
     table = table_of(tmp_path, "3")
     other = another_handle(table)
@@ -322,9 +322,7 @@ def test_conflict_costs_the_file_that_it_is_about(tmp_path: Path, monkeypatch: p
     assert unnamed(table) == set()
 
 
-def test_file_of_vectors_stays_whose_other_vectors_were_not_committed(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_puffin_file_with_partly_committed_vectors_is_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """MT-17: first one Puffin file has the vectors of all data files. After a conflict the slices are single files, and
     only one slice is committed."""
     monkeypatch.setattr(conversion_steps, "_AT_ONCE", 1)
@@ -351,9 +349,7 @@ def test_file_of_vectors_stays_whose_other_vectors_were_not_committed(
 
 
 @VERSIONS
-def test_files_of_a_commit_that_may_have_happened_stay(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, version: str
-) -> None:
+def test_unknown_outcome_keeps_the_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, version: str) -> None:
     """CP-13, MT-17"""
     table = table_of(tmp_path, version)
     before = live_tuples(table)
@@ -370,7 +366,7 @@ def test_files_of_a_commit_that_may_have_happened_stay(
 
 
 @VERSIONS
-def test_upgrade_between_plan_and_commit(tmp_path: Path, version: str) -> None:
+def test_concurrent_upgrade_rewrites_prepared_files(tmp_path: Path, version: str) -> None:
     """CP-19: files that were prepared for version 2 are written again for version 3, and none of them remains."""
     table = table_of(tmp_path, version)
     other = another_handle(table)
@@ -384,7 +380,7 @@ def test_upgrade_between_plan_and_commit(tmp_path: Path, version: str) -> None:
 
 
 @VERSIONS
-def test_rollback_while_a_conversion_goes_on(tmp_path: Path, version: str) -> None:
+def test_rollback_during_conversion(tmp_path: Path, version: str) -> None:
     """CP-21: the plan relies on positions of the first slices; the branch moves to a snapshot without them."""
     table = table_of(tmp_path, version)
     head, before = table.snapshot_id, live_tuples(table)
@@ -397,7 +393,7 @@ def test_rollback_while_a_conversion_goes_on(tmp_path: Path, version: str) -> No
 
 
 @VERSIONS
-def test_rollback_to_the_planned_snapshot_between_two_slices(tmp_path: Path, version: str) -> None:
+def test_rollback_to_planned_snapshot_between_slices(tmp_path: Path, version: str) -> None:
     """CP-21: what was planned on is in the past of the head, and the first slice is not."""
     table = table_of(tmp_path, version)
     head, before = table.snapshot_id, live_tuples(table)
@@ -415,7 +411,7 @@ def test_rollback_to_the_planned_snapshot_between_two_slices(tmp_path: Path, ver
     assert keyed_deletes(another_handle(table)) == []
 
 
-def test_conflicts_that_never_end(tmp_path: Path) -> None:
+def test_permanent_conflicts_stop_the_job_and_leave_no_file(tmp_path: Path) -> None:
     """MT-17: the job gives up, and leaves no file."""
     table = table_of(tmp_path, "3", file_count=3)
     other = another_handle(table)
@@ -430,7 +426,7 @@ def test_conflicts_that_never_end(tmp_path: Path) -> None:
     assert unnamed(another_handle(table)) == set()
 
 
-def test_filter_chooses_files(tmp_path: Path) -> None:
+def test_filter_selects_files(tmp_path: Path) -> None:
     """MT-16: deletes that other files need stay, and no record is written."""
     table = keyed_table(tmp_path, partition_by=("id1",), properties=EACH_FILE)
     for name in "ab":
@@ -450,6 +446,6 @@ def test_filter_chooses_files(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("max_commits", [0, -1, True, 1.5])
-def test_number_of_commits_that_is_none(tmp_path: Path, max_commits: Any) -> None:
+def test_invalid_max_commits_is_rejected(tmp_path: Path, max_commits: Any) -> None:
     with pytest.raises(InvalidArgumentError, match="max_commits must be a whole number"):
         table_of(tmp_path).maintenance.convert_deletes(max_commits=max_commits)

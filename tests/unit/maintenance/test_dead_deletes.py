@@ -29,7 +29,7 @@ def proofs(table: tf.Table) -> list[str]:
     return [proof for _, proof in result.proofs]
 
 
-def test_range_delete_that_shadows_nothing_leaves(tmp_path: Path) -> None:
+def test_range_delete_that_covers_no_row_is_removed(tmp_path: Path) -> None:
     """MT-10, RD-10: the keys lie outside the only data file."""
     table = keyed_table(tmp_path)
     table.append(rows("a", range(5)))
@@ -42,7 +42,7 @@ def test_range_delete_that_shadows_nothing_leaves(tmp_path: Path) -> None:
     assert table.maintenance.drop_dead_deletes().snapshot_id == result.snapshot_id, "nothing left to do: no snapshot"
 
 
-def test_range_delete_that_covers_rows_stays(tmp_path: Path) -> None:
+def test_range_delete_that_covers_rows_is_kept(tmp_path: Path) -> None:
     """MT-10"""
     table = keyed_table(tmp_path)
     table.append(rows("a", range(5)))
@@ -51,7 +51,7 @@ def test_range_delete_that_covers_rows_stays(tmp_path: Path) -> None:
     assert live_tuples(table) == [("a", number, "x") for number in (0, 1, 2, 4)]
 
 
-def test_range_delete_with_one_span_that_is_needed_stays_whole(tmp_path: Path) -> None:
+def test_range_delete_file_with_one_needed_span_is_kept(tmp_path: Path) -> None:
     """MT-10: one of two spans in a file matches no row."""
     table = keyed_table(tmp_path)
     table.append(rows("a", range(5)))
@@ -61,7 +61,7 @@ def test_range_delete_with_one_span_that_is_needed_stays_whole(tmp_path: Path) -
     assert live_tuples(table) == [("a", number, "x") for number in (0, 1, 2, 4)]
 
 
-def test_delete_older_than_all_data_leaves_for_every_kind(tmp_path: Path) -> None:
+def test_deletes_older_than_all_data_are_removed(tmp_path: Path) -> None:
     """MT-10, DA-2, RD-2: strictly older data only."""
     table = keyed_table(tmp_path)
     table.delete_prefix({"id1": "a"})
@@ -72,7 +72,7 @@ def test_delete_older_than_all_data_leaves_for_every_kind(tmp_path: Path) -> Non
     assert live_tuples(table) == [("a", 1, "x"), ("a", 2, "x")]
 
 
-def test_older_snapshot_keeps_the_delete_that_left_the_head(tmp_path: Path) -> None:
+def test_older_snapshot_keeps_the_removed_delete(tmp_path: Path) -> None:
     """MT-10: manifests of older snapshots are their own."""
     table = keyed_table(tmp_path)
     table.append(rows("a", range(3)))
@@ -86,7 +86,7 @@ def test_older_snapshot_keeps_the_delete_that_left_the_head(tmp_path: Path) -> N
     assert live_tuples(table, snapshot_id=deleted) == [("a", 0, "x"), ("a", 2, "x")]
 
 
-def test_range_delete_under_newer_ones_leaves(tmp_path: Path) -> None:
+def test_range_delete_covered_by_newer_ones_is_removed(tmp_path: Path) -> None:
     """MT-10, RD-9: two newer spans cover it together."""
     table = keyed_table(tmp_path)
     table.append(rows("a", range(9)))
@@ -100,7 +100,7 @@ def test_range_delete_under_newer_ones_leaves(tmp_path: Path) -> None:
     assert sorted(delete.sequence_number or 0 for delete in live_delete_files(table)) == [3, 4]
 
 
-def test_equality_delete_beside_all_keys_leaves(tmp_path: Path) -> None:
+def test_equality_delete_without_matching_keys_is_removed(tmp_path: Path) -> None:
     """MT-10"""
     table = keyed_table(tmp_path)
     table.append(rows("a", range(5)))
@@ -109,7 +109,7 @@ def test_equality_delete_beside_all_keys_leaves(tmp_path: Path) -> None:
     assert proofs(table) == ["no older data file in its scope has keys within its bounds"]
 
 
-def test_partition_delete_is_not_kept_by_another_partition(tmp_path: Path) -> None:
+def test_data_of_other_partitions_does_not_keep_a_partition_delete(tmp_path: Path) -> None:
     """MT-10, DA-3: old data elsewhere does not keep a delete alive."""
     table = keyed_table(tmp_path, partition_by=("id1",))
     table.append(rows("old", [1]))
@@ -137,7 +137,7 @@ def test_partition_delete_is_not_kept_by_another_partition(tmp_path: Path) -> No
         ("c", ["no live data file in its scope is older than it"]),
     ],
 )
-def test_range_delete_of_a_partition_is_needed_by_its_own_partition_alone(
+def test_partition_range_delete_is_kept_only_for_its_partition(
     tmp_path: Path, partition: str, proofs: list[str]
 ) -> None:
     """MT-10, RD-3: the row that it deletes is alive in partition a."""
@@ -152,7 +152,7 @@ def test_range_delete_of_a_partition_is_needed_by_its_own_partition_alone(
     assert [dead.proof for dead in found] == proofs
 
 
-def test_position_deletes_left_behind_by_another_writer(tmp_path: Path) -> None:
+def test_position_deletes_of_removed_data_files_are_removed(tmp_path: Path) -> None:
     """MT-10, DA-1: the data file that they name is gone; a delete file that names several is removed with the last of
     them."""
     table = keyed_table(tmp_path)
@@ -185,7 +185,7 @@ def test_position_deletes_left_behind_by_another_writer(tmp_path: Path) -> None:
     assert proofs(table) == ["no data file of its partition is within its bounds and as old"]
 
 
-def test_position_deletes_of_another_format_stay(tmp_path: Path) -> None:
+def test_position_deletes_of_unknown_format_are_kept(tmp_path: Path) -> None:
     """MT-10: the data files that their rows name are unknown."""
     table = keyed_table(tmp_path)
     table.append(rows("a", range(5)))
@@ -198,7 +198,7 @@ def test_position_deletes_of_another_format_stay(tmp_path: Path) -> None:
     assert dead_deletes(table.view, gone, [kept], context) == ()
 
 
-def test_deletion_vector_and_what_it_replaces(tmp_path: Path) -> None:
+def test_position_deletes_replaced_by_a_vector_are_removed(tmp_path: Path) -> None:
     """MT-10, DA-7: position deletes under a vector are dead; so is the vector of a file that left."""
     table = keyed_table(tmp_path)
     table.append(rows("a", range(3)))
@@ -214,7 +214,7 @@ def test_deletion_vector_and_what_it_replaces(tmp_path: Path) -> None:
     assert "removed from the table" in found[dead]
 
 
-def test_delete_that_cannot_be_read_stops_the_job(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_unreadable_delete_file_stops_the_job(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """DA-8"""
     monkeypatch.setattr(packed_spans, "MAX_SPANS", 0)
     table = keyed_table(tmp_path)
@@ -226,7 +226,7 @@ def test_delete_that_cannot_be_read_stops_the_job(tmp_path: Path, monkeypatch: p
         fresh.maintenance.drop_dead_deletes()
 
 
-def test_conversion_drops_what_matches_nothing_in_the_same_commit(tmp_path: Path) -> None:
+def test_conversion_removes_dead_deletes_in_the_same_commit(tmp_path: Path) -> None:
     """MT-10, CP-11: leftovers of every kind leave with the converted deletes, and the report has a proof for each."""
     table = keyed_table(tmp_path)
     table.append(rows("a", range(3)))
@@ -258,7 +258,7 @@ def test_conversion_drops_what_matches_nothing_in_the_same_commit(tmp_path: Path
     assert (again.snapshot_id, again.proofs) == (result.snapshot_id, ())
 
 
-def test_rollback_while_leftovers_are_dropped_brings_no_row_back(tmp_path: Path) -> None:
+def test_rollback_during_dead_delete_removal_restores_no_row(tmp_path: Path) -> None:
     """CP-11: the data file that a position delete names is live again by the time the conversion commits."""
     table = keyed_table(tmp_path)
     table.append(rows("a", range(3)))

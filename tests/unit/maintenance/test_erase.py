@@ -67,7 +67,7 @@ def live_deletes(table: tf.Table, snapshot_id: int | None = None) -> list[Delete
 
 @pytest.mark.parametrize("partition_by", PARTITIONS, ids=str)
 @pytest.mark.parametrize("version", VERSIONS)
-def test_each_snapshot_has_its_rows_without_the_erased_ones(tmp_path, version, partition_by):
+def test_every_snapshot_keeps_its_other_rows(tmp_path, version, partition_by):
     """MT-111 to MT-119: tags, branches and time travel, on tables with and without partitions of the person."""
     table = full_history(tmp_path, version, partition_by=partition_by)
     assert erased(table, tmp_path).erased_rows_count == 8
@@ -85,7 +85,7 @@ def test_a_dry_run_counts_rows_and_changes_nothing(tmp_path, version):
     assert sorted(str(each) for each in tmp_path.rglob("*")) == files
 
 
-def test_snapshots_keep_ids_and_numbers_and_branches_get_a_new_head(tmp_path):
+def test_snapshots_keep_ids_and_branches_get_new_heads(tmp_path):
     """MT-116: the log of main, tags, parents, times and numbers stay. The heads of branches are new."""
     table = full_history(tmp_path, "2")
     before = table.metadata
@@ -113,7 +113,7 @@ def test_a_second_erasure_changes_nothing(tmp_path, version):
 
 
 @pytest.mark.parametrize("version", VERSIONS)
-def test_only_the_touched_files_are_written_again_and_each_once(tmp_path, version):
+def test_each_affected_file_is_rewritten_once(tmp_path, version):
     """MT-112, MT-113: a file that several snapshots have is written once, and other files are not opened."""
     table = people_table(tmp_path, version)
     table.append(people(("alice", 1), ("zoe", 1)))
@@ -126,7 +126,7 @@ def test_only_the_touched_files_are_written_again_and_each_once(tmp_path, versio
     assert left == ({*paths} - {rewritten.location}) | {rewritten.new_location}
 
 
-def test_row_ids_and_their_last_changes_stay(tmp_path):
+def test_row_lineage_is_kept(tmp_path):
     """MT-113: in version 3 rows keep their ids, whether they were inherited or stored."""
     table = people_table(tmp_path, "3")
     table.append(people(*of("alice", range(3)), *of(SENTINEL, range(3)), *of("zoe", range(3))))
@@ -141,7 +141,7 @@ def test_row_ids_and_their_last_changes_stay(tmp_path):
         assert found == sorted((row for row in before[one] if row["customer"] != SENTINEL), key=str)
 
 
-def test_ids_stay_in_a_table_that_was_upgraded_to_version_3(tmp_path):
+def test_row_ids_are_kept_in_upgraded_table(tmp_path):
     """MT-113: snapshots from before the upgrade have no row ids, later ones do."""
     table = people_table(tmp_path, "2")
     table.append(people(*of("alice", range(3)), *of(SENTINEL, range(3)), *of("zoe", range(3))))
@@ -156,7 +156,7 @@ def test_ids_stay_in_a_table_that_was_upgraded_to_version_3(tmp_path):
     assert sorted(after, key=str) == sorted((row for row in before if row["customer"] != SENTINEL), key=str)
 
 
-def test_a_file_with_two_ids_for_one_row_is_refused_if_it_is_touched(tmp_path):
+def test_affected_file_with_ambiguous_row_ids_is_rejected(tmp_path):
     """MT-113: branches that parted before the upgrade give different ids. Other files of this kind stay."""
     table = people_table(tmp_path, "2")
     table.append(people(("alice", 1), ("zoe", 1)))
@@ -174,7 +174,7 @@ def test_a_file_with_two_ids_for_one_row_is_refused_if_it_is_touched(tmp_path):
 
 
 @pytest.mark.parametrize("version", VERSIONS)
-def test_positions_move_with_the_rows(tmp_path, version):
+def test_position_deletes_and_vectors_are_renumbered(tmp_path, version):
     """MT-114: position deletes and vectors name the same rows of the new files."""
     table = people_table(tmp_path, version)
     keys = [(customer, n) for n in range(30) for customer in ("alice", SENTINEL, "zoe")]
@@ -187,7 +187,7 @@ def test_positions_move_with_the_rows(tmp_path, version):
     assert {each.kind for each in live_deletes(table)} == {kind}
 
 
-def test_a_delete_file_for_several_data_files_moves_too(tmp_path):
+def test_shared_position_delete_file_is_rewritten(tmp_path):
     """MT-114: a position delete file without a stated data file, as other writers create it."""
     from maintenance_tables import unnamed_position_delete
 
@@ -214,7 +214,7 @@ def test_a_delete_file_for_several_data_files_moves_too(tmp_path):
 
 
 @pytest.mark.parametrize("version", VERSIONS)
-def test_keys_of_the_person_leave_equality_deletes(tmp_path, version):
+def test_erased_keys_are_removed_from_equality_deletes(tmp_path, version):
     """MT-115: other keys of the file stay, and a file of the person alone leaves."""
     table = people_table(tmp_path, version)
     table.append(people(*of("alice", range(3)), *of(SENTINEL, range(3))))
@@ -226,7 +226,7 @@ def test_keys_of_the_person_leave_equality_deletes(tmp_path, version):
 
 
 @pytest.mark.parametrize("version", VERSIONS)
-def test_ranges_end_at_keys_that_remain(tmp_path, version):
+def test_range_deletes_are_narrowed_to_remaining_keys(tmp_path, version):
     """MT-115: a range that ends at the person deletes the same other rows, also in files that are added later with
     an older number."""
     table = people_table(tmp_path, version)
@@ -244,7 +244,7 @@ def test_ranges_end_at_keys_that_remain(tmp_path, version):
     assert table.scan().count() == 6
 
 
-def test_ranges_of_neighbouring_numbers_lose_their_end(tmp_path):
+def test_merged_integer_ranges_are_narrowed(tmp_path):
     """MT-115, RD-14: the person is the end of a range that several deletes became."""
     catalog = tf.open_catalog(str(tmp_path / "lake"))
     catalog.create_namespace("db")
@@ -264,7 +264,7 @@ def test_ranges_of_neighbouring_numbers_lose_their_end(tmp_path):
     assert delete.record_count == 1
 
 
-def test_a_filter_of_another_column_reaches_the_same_files(tmp_path):
+def test_erasure_by_a_non_key_column(tmp_path):
     """MT-111: the scope is any filter. Bounds of its column are built from the remaining rows."""
     table = people_table(tmp_path, "2")
     table.append(people(*of("alice", range(3)), *of("zoe", range(3))))
@@ -276,7 +276,7 @@ def test_a_filter_of_another_column_reaches_the_same_files(tmp_path):
     assert certificate.is_complete, certificate.tables[0].not_reached
 
 
-def test_several_people_leave_in_one_call(tmp_path):
+def test_several_keys_are_erased_in_one_call(tmp_path):
     """MT-111: prefixes are a list, or a table of rows."""
     table = people_table(tmp_path, "2")
     table.append(people(*of("alice", range(3)), *of(SENTINEL, range(3)), *of("zoe", range(3))))
@@ -287,7 +287,7 @@ def test_several_people_leave_in_one_call(tmp_path):
 
 
 @pytest.mark.parametrize("version", VERSIONS)
-def test_a_staged_snapshot_and_one_without_a_branch_are_reached(tmp_path, version):
+def test_staged_and_unreferenced_snapshots_are_erased(tmp_path, version):
     """MT-111: a staged snapshot can be published afterwards, and a branch that was dropped leaves its snapshots."""
     table = people_table(tmp_path, version)
     table.append(people(("alice", 1), (SENTINEL, 1)))
@@ -308,7 +308,7 @@ def test_a_staged_snapshot_and_one_without_a_branch_are_reached(tmp_path, versio
     assert [row[:2] for row in rows_at(table, table.snapshot_id)] == [("alice", 1), ("zoe", 5)]
 
 
-def test_a_retired_range_comes_back_without_the_person(tmp_path):
+def test_restored_range_does_not_contain_erased_rows(tmp_path):
     """MT-111, RP-13: retired ranges are snapshots of tags."""
     table = people_table(tmp_path, "2", range_partitions=tf.RangePartitions(on=["n"], bounds=[(0, 10), (10, 20)]))
     table.append(people(("alice", 1), (SENTINEL, 2), ("zoe", 11), (SENTINEL, 12)))
@@ -318,7 +318,7 @@ def test_a_retired_range_comes_back_without_the_person(tmp_path):
     assert [row[:2] for row in rows_at(table, table.snapshot_id)] == [("alice", 1), ("zoe", 11)]
 
 
-def test_a_list_partition_of_the_person_leaves_the_definition(tmp_path):
+def test_list_partition_of_erased_key_is_removed_from_definition(tmp_path):
     """MT-117: also from the former definitions in summaries, and from a retired range."""
     table = people_table(
         tmp_path,
@@ -333,7 +333,7 @@ def test_a_list_partition_of_the_person_leaves_the_definition(tmp_path):
     assert not any(SENTINEL in each for each in names)
 
 
-def test_a_range_of_other_rows_that_ends_at_the_person_is_refused(tmp_path):
+def test_range_bound_at_the_erased_key_is_rejected(tmp_path):
     """MT-117: the border has to be moved first."""
     table = people_table(
         tmp_path, "2", range_partitions=tf.RangePartitions(on=["customer"], bounds=[("a", SENTINEL), ("x", "zz")])
@@ -346,7 +346,7 @@ def test_a_range_of_other_rows_that_ends_at_the_person_is_refused(tmp_path):
     assert table.refresh().iceberg.metadata_location == location
 
 
-def test_summaries_with_the_value_lose_it(tmp_path):
+def test_erased_value_is_removed_from_snapshot_summaries(tmp_path):
     """MT-117: entries of callers, and records of the library."""
     table = people_table(tmp_path, "2")
     table.append(
@@ -357,7 +357,7 @@ def test_summaries_with_the_value_lose_it(tmp_path):
     assert table.metadata.snapshots[0].summary["by"] == "me"
 
 
-def test_a_name_that_has_the_value_is_reported(tmp_path):
+def test_ref_or_property_name_with_the_value_is_reported(tmp_path):
     """MT-119: a branch, a tag or a property of users cannot be renamed by the job."""
     table = people_table(tmp_path, "2")
     table.append(people(("alice", 1), (SENTINEL, 2)))
@@ -370,7 +370,7 @@ def test_a_name_that_has_the_value_is_reported(tmp_path):
     assert any("table property" in each for each in reasons)
 
 
-def test_a_dictionary_with_a_value_of_no_row_is_found(tmp_path):
+def test_unused_dictionary_value_is_erased(tmp_path):
     """MT-113: some writers store the dictionary of a larger table."""
     table = people_table(tmp_path, "2")
     table.append(people(("alice", 1), (SENTINEL, 2), ("zoe", 3)))
@@ -386,7 +386,7 @@ def test_a_dictionary_with_a_value_of_no_row_is_found(tmp_path):
     assert len(certificate.tables[0].rewritten_data_files) == 2
 
 
-def test_bloom_filters_are_built_again(tmp_path):
+def test_bloom_filters_are_rebuilt(tmp_path):
     """MT-113: a lookup of the person reads no row group, because of its filter."""
     name = "write.parquet.bloom-filter-enabled.column.customer"
     table = people_table(tmp_path, "2", properties={name: "true"})
@@ -399,7 +399,7 @@ def test_bloom_filters_are_built_again(tmp_path):
     assert len(prepare_task(task, context)) == 1
 
 
-def test_a_dropped_column_stays_in_the_past(tmp_path):
+def test_dropped_column_is_kept_in_past_snapshots(tmp_path):
     """MT-113: earlier snapshots still have the column, and files keep it."""
     table = people_table(tmp_path, "2")
     table.append(people(("alice", 1), (SENTINEL, 2)))
@@ -411,7 +411,7 @@ def test_a_dropped_column_stays_in_the_past(tmp_path):
     assert rows_at(table, first) == [("alice", 1, "a of ali 1")]
 
 
-def test_the_change_feed_of_the_history_has_the_other_rows(tmp_path):
+def test_change_feed_of_erased_history_has_the_other_rows(tmp_path):
     """MT-116: the feed over former snapshots works, and a consumer goes on where it was."""
     table = people_table(tmp_path, "2")
     table.append(people(("alice", 1), (SENTINEL, 1)))
@@ -426,7 +426,7 @@ def test_the_change_feed_of_the_history_has_the_other_rows(tmp_path):
     ]
 
 
-def test_all_jobs_run_afterwards(tmp_path):
+def test_jobs_run_after_an_erasure(tmp_path):
     table = full_history(tmp_path, "2")
     table.maintenance.erase({"customer": SENTINEL})
     rows = rows_at(table, table.snapshot_id)
@@ -507,7 +507,7 @@ def test_wrong_scopes_are_refused(tmp_path):
         keyless.maintenance.erase({"customer": "a"})
 
 
-def test_tables_whose_history_cannot_change_are_refused(tmp_path):
+def test_unsupported_tables_are_rejected(tmp_path):
     """MT-111: other catalogs and shared files, with what to do instead."""
     from pyiceberg.catalog.sql import SqlCatalog
 
@@ -523,7 +523,7 @@ def test_tables_whose_history_cannot_change_are_refused(tmp_path):
         tf.Table(copy).maintenance.erase(where="n = 1")
 
 
-def test_files_of_others_stay_and_are_reported(tmp_path):
+def test_external_files_are_kept_and_reported(tmp_path):
     """MT-118: an added file outside of the table is rewritten into it, and is not removed."""
     table = people_table(tmp_path, "2")
     table.append(people(("alice", 1)))
@@ -540,7 +540,7 @@ def test_files_of_others_stay_and_are_reported(tmp_path):
     assert table.verify(erased=certificate).is_clean
 
 
-def test_a_staged_file_that_nothing_names_is_reported(tmp_path):
+def test_unreferenced_staged_file_is_reported(tmp_path):
     """MT-119: it may belong to a commit in progress."""
     table = people_table(tmp_path, "2")
     table.append(people(("alice", 1), (SENTINEL, 1)))
@@ -553,7 +553,7 @@ def test_a_staged_file_that_nothing_names_is_reported(tmp_path):
     assert traces(tmp_path) == []
 
 
-def test_a_store_that_does_not_remove_a_file_is_asked_again(tmp_path, monkeypatch):
+def test_failed_file_removal_is_retried_by_the_next_erasure(tmp_path, monkeypatch):
     """MT-118: the certificate lists the file, and the next erasure removes it."""
     from tableformat.metadata import owned_files
 
@@ -576,7 +576,7 @@ def test_a_store_that_does_not_remove_a_file_is_asked_again(tmp_path, monkeypatc
     assert traces(tmp_path) == []
 
 
-def test_range_deletes_without_rows_are_files_of_content(tmp_path):
+def test_range_delete_of_only_the_erased_key_is_removed(tmp_path):
     """MT-115: a delete of the person alone leaves with its file."""
     table = people_table(tmp_path, "2")
     table.append(people(("alice", 1), (SENTINEL, 1)))
@@ -586,7 +586,7 @@ def test_range_deletes_without_rows_are_files_of_content(tmp_path):
     assert live_deletes(table) == []
 
 
-def test_torn_leftover_with_a_key_is_reported(tmp_path: Path) -> None:
+def test_undecodable_leftover_file_is_reported(tmp_path: Path) -> None:
     """MT-118: a file that no reader can decode may still have the bytes of the key."""
     table = people_table(tmp_path)
     table.append(people((SENTINEL, 1), ("other", 1)))

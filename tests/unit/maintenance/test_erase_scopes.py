@@ -41,7 +41,7 @@ VALUES: dict[str, tuple[pa.DataType, list[Any]]] = {
 
 @pytest.mark.parametrize("partition_by", [(), ("k",)], ids=str)
 @pytest.mark.parametrize("name", VALUES)
-def test_keys_of_every_type(tmp_path: Path, name: str, partition_by: tuple[str, ...]) -> None:
+def test_erasure_of_keys_of_every_type(tmp_path: Path, name: str, partition_by: tuple[str, ...]) -> None:
     """MT-112, MT-115: also values such as `none` and 3, which metadata has for other reasons."""
     data_type, values = VALUES[name]
     schema = pa.schema([pa.field("k", data_type, nullable=False), pa.field("n", pa.int64(), nullable=False)])
@@ -68,7 +68,7 @@ def test_keys_of_every_type(tmp_path: Path, name: str, partition_by: tuple[str, 
     assert table.verify(deep=True, erased=tf.ErasureCertificate.from_json(certificate.to_json())).is_clean
 
 
-def test_a_column_inside_of_a_struct(tmp_path: Path) -> None:
+def test_erasure_by_struct_field(tmp_path: Path) -> None:
     """MT-112: by a filter; such a column is in no key."""
     person = pa.struct([pa.field("name", pa.string()), pa.field("age", pa.int32())])
     schema = pa.schema([pa.field("id", pa.int64(), nullable=False), pa.field("person", person)])
@@ -87,7 +87,7 @@ def test_a_column_inside_of_a_struct(tmp_path: Path) -> None:
     assert traces(tmp_path) == []
 
 
-def test_rows_that_lack_the_column_have_its_default(tmp_path: Path) -> None:
+def test_erasure_uses_default_of_missing_column(tmp_path: Path) -> None:
     """MT-112, DA-6: files from before the column was added have no value of it."""
     from pyiceberg.types import StringType
 
@@ -104,7 +104,7 @@ def test_rows_that_lack_the_column_have_its_default(tmp_path: Path) -> None:
     assert [row[0] for row in rows_at(table, table.snapshot_id)] == ["dave"]
 
 
-def test_a_copy_of_deleted_rows_leaves_position_deletes(tmp_path: Path) -> None:
+def test_row_copies_in_position_deletes_are_erased(tmp_path: Path) -> None:
     """MT-114: the specification lets writers of version 2 store the deleted row."""
     table = people_table(tmp_path, "2")
     table.append(people(("alice", 1), ("zoe", 1)))
@@ -141,7 +141,7 @@ def test_a_copy_of_deleted_rows_leaves_position_deletes(tmp_path: Path) -> None:
     assert [each[0] for each in rows_at(table, table.snapshot_id)] == ["alice"]
 
 
-def test_a_branch_is_published_before_and_after(tmp_path: Path) -> None:
+def test_branch_is_published_before_and_after_erasure(tmp_path: Path) -> None:
     """MT-116: the new heads of a branch and of its publish target are what publishing continues from."""
     main = people_table(tmp_path, "2", properties={"tableformat.publish-target.ingest": "main"})
     main.append(people(("alice", 1), (SENTINEL, 1)))
@@ -160,7 +160,7 @@ def test_a_branch_is_published_before_and_after(tmp_path: Path) -> None:
     assert traces(tmp_path) == []
 
 
-def test_a_consumer_of_the_change_feed_continues(tmp_path: Path) -> None:
+def test_change_feed_consumer_continues_after_erasure(tmp_path: Path) -> None:
     """MT-116: its position is the id of a snapshot, which stays."""
     table = people_table(tmp_path, "2")
     table.append(people(("alice", 1), (SENTINEL, 1)))
@@ -173,7 +173,7 @@ def test_a_consumer_of_the_change_feed_continues(tmp_path: Path) -> None:
     assert table.changes(consumer="mart").to_arrow().num_rows == 0
 
 
-def test_texts_that_name_a_scope(tmp_path: Path) -> None:
+def test_texts_that_contain_the_erased_value(tmp_path: Path) -> None:
     """MT-117: short values are words, long ones are found anywhere, and every value of an identifier counts."""
     table = people_table(tmp_path, "2")
     schema, key = table.metadata.schema(), (1, 2)
@@ -192,7 +192,7 @@ def test_texts_that_name_a_scope(tmp_path: Path) -> None:
     assert not scope({"customer": "3"}).in_path("data/00000-3-abc.parquet")
 
 
-def test_handles_from_before_the_erasure(tmp_path: Path) -> None:
+def test_stale_handles_after_an_erasure(tmp_path: Path) -> None:
     """CP-91: PyIceberg's commit fails, because its files are gone or the head is another one. Ours is made again, and a
     read names the missing file."""
     table = people_table(tmp_path, "2")

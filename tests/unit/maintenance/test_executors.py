@@ -88,7 +88,7 @@ def run(request: pytest.FixtureRequest) -> Any:
     return lambda work, tasks=TASKS: runner.run(work, tasks, at_once=at_once)
 
 
-def test_connect_session_of_spark_3_5_is_refused() -> None:
+def test_spark_3_5_connect_session_is_rejected() -> None:
     session = SparkSession()
     session.version = "3.5.9"  # type: ignore[attr-defined]
     with pytest.raises(UnsupportedFeatureError, match=r'Spark 3\.5\.9 only from classic sessions.*executor="local"'):
@@ -103,7 +103,7 @@ def test_every_task_gives_one_result(run: Any) -> None:
     assert list(run(Work(times, 3, discarded.append), [])) == []
 
 
-def test_error_of_a_task_is_raised_as_it_was(run: Any) -> None:
+def test_task_error_keeps_its_class_and_attributes(run: Any) -> None:
     handed: list[int] = []
     discarded: list[int] = []
     with pytest.raises(CorruptFileError, match=r"seven\.parquet: it is cut off") as caught:
@@ -124,7 +124,7 @@ def test_cancelled_tasks_leave_nothing(run: Any) -> None:
     assert list(results) == []
 
 
-def test_tasks_that_run_are_waited_for() -> None:
+def test_cancelled_job_waits_for_running_tasks() -> None:
     """A cancelled job returns when no thread of it writes any more."""
     begun, release = threading.Event(), threading.Event()
     ended: list[int] = []
@@ -146,7 +146,7 @@ def test_tasks_that_run_are_waited_for() -> None:
     assert 1 in discarded
 
 
-def test_cancelled_spark_jobs_are_interrupted() -> None:
+def test_cancellation_interrupts_spark_jobs() -> None:
     """By a tag that no other job has."""
     session = SparkSession()
     results = SparkRunner(session).run(Work(times, 1, lambda _: None), TASKS, at_once=1)  # type: ignore[arg-type]
@@ -156,7 +156,7 @@ def test_cancelled_spark_jobs_are_interrupted() -> None:
     assert len(session.tags) == 1
 
 
-def test_task_that_spark_gave_up() -> None:
+def test_task_failed_by_spark_raises_library_error() -> None:
     """With the cause, and as an error of this library."""
     runner = SparkRunner(SparkSession())  # type: ignore[arg-type]
     with pytest.raises(TaskFailedError):
@@ -164,12 +164,12 @@ def test_task_that_spark_gave_up() -> None:
 
 
 @pytest.mark.parametrize("executor", ["Local", "spark", None, 4, object()])
-def test_executor_that_is_none(executor: object) -> None:
+def test_invalid_executor_is_rejected(executor: object) -> None:
     with pytest.raises(InvalidArgumentError, match=r'"local" or a SparkSession.*executor=spark'):
         task_runner(executor)  # type: ignore[arg-type]
 
 
-def test_session_is_known_by_its_class() -> None:
+def test_spark_session_is_detected_by_class() -> None:
     """Also a user's subclass; without importing pyspark."""
 
     class OwnSession(SparkSession):
@@ -193,7 +193,7 @@ def test_session_is_known_by_its_class() -> None:
         CommitInterruptedError("who knows"),
     ],
 )
-def test_errors_pickle(error: TableFormatError) -> None:
+def test_errors_can_be_pickled(error: TableFormatError) -> None:
     copy = pickle.loads(pickle.dumps(error))
     assert (type(copy), str(copy), vars(copy)) == (type(error), str(error), vars(error))
 

@@ -49,7 +49,7 @@ def ids(table: tf.Table) -> list[int]:
     return [snapshot.snapshot_id for snapshot in table.metadata.snapshots]
 
 
-def test_only_the_head_stays_and_the_rows_with_it(tmp_path: Path) -> None:
+def test_expiry_keeps_only_the_head_and_its_rows(tmp_path: Path) -> None:
     """MT-1, MT-3: the file whose rows are all deleted is removed from the disk with the last snapshot that had it."""
     table = history(tmp_path)
     head, before = table.snapshot_id, live_tuples(table)
@@ -66,7 +66,7 @@ def test_only_the_head_stays_and_the_rows_with_it(tmp_path: Path) -> None:
     assert live_tuples(tf.open_catalog(str(tmp_path / "lake")).load_table("db.t")) == before
 
 
-def test_snapshots_that_the_handle_has_not_seen_expire_too(tmp_path: Path) -> None:
+def test_snapshots_newer_than_the_handle_expire(tmp_path: Path) -> None:
     """MT-1: the state in the catalog counts."""
     table = keyed_table(tmp_path)
     table.append(rows("a", range(3)))
@@ -76,7 +76,7 @@ def test_snapshots_that_the_handle_has_not_seen_expire_too(tmp_path: Path) -> No
     assert ids(table) == [other.snapshot_id]
 
 
-def test_dry_run_says_the_same_and_changes_nothing(tmp_path: Path) -> None:
+def test_dry_run_reports_the_same_and_changes_nothing(tmp_path: Path) -> None:
     table = history(tmp_path)
     before = files_on_disk(table)
     planned = table.maintenance.expire_snapshots(older_than=FUTURE, dry_run=True)
@@ -86,7 +86,7 @@ def test_dry_run_says_the_same_and_changes_nothing(tmp_path: Path) -> None:
     assert {name: getattr(planned, name) for name in names} == {name: getattr(done, name) for name in names}
 
 
-def test_tag_keeps_its_snapshot_readable_and_no_other(tmp_path: Path) -> None:
+def test_tag_keeps_only_its_snapshot_readable(tmp_path: Path) -> None:
     """MT-1, MT-3: files that only the tag needs stay."""
     table = history(tmp_path)
     first = ids(table)[0]
@@ -96,7 +96,7 @@ def test_tag_keeps_its_snapshot_readable_and_no_other(tmp_path: Path) -> None:
     assert live_tuples(table, tag="first") == [("a", number, "x") for number in range(3)]
 
 
-def test_branch_keeps_what_it_needs(tmp_path: Path) -> None:
+def test_branch_keeps_its_files(tmp_path: Path) -> None:
     """MT-1, MT-3: a branch that left `main` behind keeps the files that `main` has lost."""
     table = history(tmp_path)
     table.create_branch("old", ids(table)[1])
@@ -108,7 +108,7 @@ def test_branch_keeps_what_it_needs(tmp_path: Path) -> None:
     assert [row[0] for row in live_tuples(table, branch="old")] == ["a"] * 3 + ["b"] * 3 + ["c"]
 
 
-def test_retain_last_counts_for_each_branch(tmp_path: Path) -> None:
+def test_retain_last_applies_per_branch(tmp_path: Path) -> None:
     """MT-1"""
     table = history(tmp_path)
     kept = ids(table)[-3:]
@@ -118,7 +118,7 @@ def test_retain_last_counts_for_each_branch(tmp_path: Path) -> None:
         table.maintenance.expire_snapshots(retain_last=0)
 
 
-def test_properties_decide_where_the_caller_does_not(tmp_path: Path) -> None:
+def test_table_properties_are_the_default_arguments(tmp_path: Path) -> None:
     """MT-1: by default nothing is older than five days here."""
     table = history(tmp_path, properties={"history.expire.min-snapshots-to-keep": "2"})
     assert table.maintenance.expire_snapshots().expired_snapshots_count == 0
@@ -129,7 +129,7 @@ def test_properties_decide_where_the_caller_does_not(tmp_path: Path) -> None:
     assert ids(table) == kept
 
 
-def test_named_snapshots_alone(tmp_path: Path) -> None:
+def test_expire_snapshots_by_id(tmp_path: Path) -> None:
     """MT-1: a snapshot in the middle is removed; files of its neighbours stay."""
     table = history(tmp_path)
     middle = ids(table)[1:3]
@@ -144,7 +144,7 @@ def test_named_snapshots_alone(tmp_path: Path) -> None:
         table.maintenance.expire_snapshots(snapshot_ids=[table.snapshot_id])
 
 
-def test_with_named_snapshots_nothing_else_expires(tmp_path: Path) -> None:
+def test_expiry_by_id_expires_nothing_else(tmp_path: Path) -> None:
     """MT-1, MT-4: refs and batch records that are too old stay until a call expires by age."""
     table = history(tmp_path, properties={"history.expire.max-ref-age-ms": "1", "tableformat.txn.retention-ms": "1"})
     table.append(rows("c", [1]), application_id="job", batch_id=1)
@@ -156,7 +156,7 @@ def test_with_named_snapshots_nothing_else_expires(tmp_path: Path) -> None:
     assert table.append(rows("c", [1]), application_id="job", batch_id=1).already_applied
 
 
-def test_refs_older_than_they_may_become_go_with_what_they_held(tmp_path: Path) -> None:
+def test_refs_beyond_max_age_are_removed(tmp_path: Path) -> None:
     """MT-1: a tag with its own maximum age, a branch by the table's property; `main` never."""
     table = history(tmp_path)
     table.create_tag("short", ids(table)[0], max_ref_age_ms=1)
@@ -170,7 +170,7 @@ def test_refs_older_than_they_may_become_go_with_what_they_held(tmp_path: Path) 
     assert ids(table) == [table.metadata.refs["long"].snapshot_id, table.snapshot_id]
 
 
-def test_branch_settings_come_before_the_callers(tmp_path: Path) -> None:
+def test_branch_settings_override_arguments(tmp_path: Path) -> None:
     """MT-1"""
     table = history(tmp_path)
     metadata = table.metadata
@@ -182,7 +182,7 @@ def test_branch_settings_come_before_the_callers(tmp_path: Path) -> None:
     assert plan_expiry(changed, request).snapshot_ids == (ids(table)[0],)
 
 
-def test_what_is_as_old_as_it_may_be_stays(tmp_path: Path) -> None:
+def test_items_exactly_at_the_age_limit_are_kept(tmp_path: Path) -> None:
     """MT-1, MT-4: to the millisecond: a snapshot of a branch, one that no ref leads to, a tag, a writer's batch."""
     table = history(tmp_path, properties={"tableformat.txn.retention-ms": "200"})
     table.append(rows("c", [1]), application_id="job", batch_id=1)
@@ -211,7 +211,7 @@ def test_what_is_as_old_as_it_may_be_stays(tmp_path: Path) -> None:
         assert (expiry.refs == ("third",), expiry.batch_properties == (name,)) == (gone, gone)
 
 
-def test_snapshot_that_no_ref_leads_to_goes_by_age(tmp_path: Path) -> None:
+def test_unreferenced_snapshot_expires_by_age(tmp_path: Path) -> None:
     """MT-1: what a rollback left behind."""
     table = history(tmp_path)
     table.rollback(snapshot_id=ids(table)[1])
@@ -225,7 +225,7 @@ def test_snapshot_that_no_ref_leads_to_goes_by_age(tmp_path: Path) -> None:
     assert live_tuples(table) == [(id1, number, "x") for id1 in "ab" for number in range(3)]
 
 
-def test_statistics_go_with_their_snapshot(tmp_path: Path) -> None:
+def test_statistics_files_are_removed_with_their_snapshot(tmp_path: Path) -> None:
     """MT-3: statistics files of retained snapshots stay."""
     table = history(tmp_path)
     first, head = ids(table)[0], table.snapshot_id
@@ -254,7 +254,7 @@ def _statistics(snapshot_id: int, location: str) -> Any:
     )
 
 
-def test_writer_is_recognised_after_its_snapshot_expired(tmp_path: Path) -> None:
+def test_batch_record_survives_expiry_of_its_snapshot(tmp_path: Path) -> None:
     """MT-4: exactly once does not hang on snapshots; only the retention of batches forgets a writer."""
     table = keyed_table(tmp_path)
     table.append(rows("a", [1]), application_id="job", batch_id=7)
@@ -287,7 +287,7 @@ class Interrupting:
 
 
 @pytest.mark.parametrize("kind", ["tag", "branch", "rollback"])
-def test_ref_that_comes_while_snapshots_expire_is_safe(tmp_path: Path, kind: str) -> None:
+def test_concurrently_added_ref_is_kept(tmp_path: Path, kind: str) -> None:
     """MT-2: a catalog drops refs to removed snapshots, so the commit must not pass one that it did not know."""
     table = history(tmp_path)
     first = ids(table)[0]
@@ -304,7 +304,7 @@ def test_ref_that_comes_while_snapshots_expire_is_safe(tmp_path: Path, kind: str
     assert kind == "rollback" or "late" in table.metadata.refs
 
 
-def test_batch_committed_while_its_record_is_forgotten_is_kept(tmp_path: Path) -> None:
+def test_concurrently_committed_batch_record_is_kept(tmp_path: Path) -> None:
     """MT-2, MT-4: the record that the commit would remove has been replaced by a newer one."""
     table = keyed_table(tmp_path, properties={"tableformat.txn.retention-ms": "60000"})
     table.append(rows("a", [1]), application_id="job", batch_id=1)
@@ -333,7 +333,7 @@ def test_unknown_outcome_removes_no_file(tmp_path: Path) -> None:
     assert before <= files_on_disk(table)
 
 
-def test_table_whose_files_others_use(tmp_path: Path) -> None:
+def test_expiry_with_gc_disabled_removes_no_files(tmp_path: Path) -> None:
     """MT-3"""
     table = history(tmp_path, properties={"gc.enabled": "false"})
     for older_than in (FUTURE, 0):
@@ -345,7 +345,7 @@ def test_table_whose_files_others_use(tmp_path: Path) -> None:
     assert before <= files_on_disk(table)
 
 
-def test_file_that_cannot_be_removed_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_undeletable_file_is_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """MT-3"""
     table = history(tmp_path)
     real = owned_files.delete_if_present
@@ -383,7 +383,7 @@ def evolved(tmp_path: Path) -> tf.Table:
     return table.refresh()
 
 
-def test_schemas_and_specs_that_nothing_needs_go_where_that_is_asked(tmp_path: Path) -> None:
+def test_unused_schemas_and_specs_are_removed_on_request(tmp_path: Path) -> None:
     """MT-1: of a dropped column that a delete file compares the newest schema stays."""
     table = evolved(tmp_path)
     before = live_tuples(table)
@@ -403,7 +403,7 @@ def test_schemas_and_specs_that_nothing_needs_go_where_that_is_asked(tmp_path: P
     assert live_tuples(tf.open_catalog(str(tmp_path / "lake")).load_table("db.t")) == before
 
 
-def test_ids_of_specs_and_schemas_that_went_are_not_given_again(tmp_path: Path) -> None:
+def test_ids_of_removed_specs_and_schemas_are_not_reused(tmp_path: Path) -> None:
     """MT-1: otherwise pending files would be attributed to another spec, and filters would miss rows."""
     table = keyed_table(tmp_path)
     with table.update_spec() as update:
@@ -430,7 +430,7 @@ def test_ids_of_specs_and_schemas_that_went_are_not_given_again(tmp_path: Path) 
     assert table.verify(deep=True).is_clean
 
 
-def test_schema_that_is_current_again_meanwhile_stays(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_schema_made_current_concurrently_is_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """MT-1: without its newest column the table has its first schema again, which the job is about to remove."""
     table = keyed_table(tmp_path)
     with table.update_schema() as update:
@@ -453,7 +453,7 @@ def test_schema_that_is_current_again_meanwhile_stays(tmp_path: Path, monkeypatc
     assert fresh.verify(deep=True).is_clean
 
 
-def test_schema_of_a_snapshot_that_stays_is_needed(tmp_path: Path) -> None:
+def test_schema_of_retained_snapshot_is_kept(tmp_path: Path) -> None:
     """MT-1: time travel returns the columns of that time, and the tag on the newest snapshot has its own schema."""
     table = history(tmp_path)
     table.create_tag("then")
@@ -469,7 +469,7 @@ def test_schema_of_a_snapshot_that_stays_is_needed(tmp_path: Path) -> None:
     assert fresh.scan(tag="then").to_arrow().column_names == ["id1", "id2", "payload"]
 
 
-def test_schema_of_a_dropped_column_that_a_spec_names_is_needed(tmp_path: Path) -> None:
+def test_schema_of_dropped_partition_source_column_is_kept(tmp_path: Path) -> None:
     """MT-1, DA-6: it has the type of the partition value."""
     table = keyed_table(tmp_path)
     with table.iceberg.update_spec() as update:
@@ -507,7 +507,7 @@ def test_delete_files_are_counted_by_kind(tmp_path: Path, version: str) -> None:
     assert live_tuples(table) == before == [("a", number, "x") for number in (0, 5, 6, 7)]
 
 
-def test_files_of_a_spec_that_went_are_not_committed(tmp_path: Path) -> None:
+def test_staged_files_of_a_removed_spec_are_rejected(tmp_path: Path) -> None:
     """MT-1: a writer that began before."""
     table = keyed_table(tmp_path)
     with table.iceberg.update_spec() as update:

@@ -44,7 +44,7 @@ def progress_of(table: Table) -> dict[str, str]:
     return {name: value for name, value in snapshot.summary.additional_properties.items() if name.startswith("flink.")}
 
 
-def test_what_flink_committed_is_found_after_jobs_and_expiry(catalog: Catalog) -> None:
+def test_flink_progress_survives_jobs_and_expiry(catalog: Catalog) -> None:
     """LK-12: a job of Flink that is restored asks the snapshots that are left."""
     table = written_by_flink(catalog, "2")
     table.maintenance.compact(rewrite_all=True)
@@ -54,7 +54,7 @@ def test_what_flink_committed_is_found_after_jobs_and_expiry(catalog: Catalog) -
     assert progress_of(table) == PROGRESS
 
 
-def test_progress_of_one_job_is_not_mixed_with_that_of_another(catalog: Catalog) -> None:
+def test_progress_of_flink_jobs_is_kept_separately(catalog: Catalog) -> None:
     """LK-12: a commit that states some of it states all that holds after it."""
     table = written_by_flink(catalog)
     others = {"flink.job-id": "other", "flink.operator-id": "o"}
@@ -64,7 +64,7 @@ def test_progress_of_one_job_is_not_mixed_with_that_of_another(catalog: Catalog)
     assert progress_of(table) == others
 
 
-def test_expiry_that_stops_flink_says_so_once(catalog: Catalog) -> None:
+def test_expiry_that_stops_flink_warns_once(catalog: Catalog) -> None:
     """LK-13: Flink's sink needs the first snapshot that is removed."""
     table = written_by_flink(catalog)
     with pytest.warns(ForeignWriterWarning, match=r"db\.t \(branch main\).*version 2"):
@@ -77,7 +77,7 @@ def test_expiry_that_stops_flink_says_so_once(catalog: Catalog) -> None:
         table.maintenance.expire_snapshots(older_than="2100-01-01")
 
 
-def test_expiry_that_does_not_stop_flink_says_nothing(catalog: Catalog) -> None:
+def test_expiry_that_does_not_stop_flink_does_not_warn(catalog: Catalog) -> None:
     """LK-13: on version 2 its sink does not look back, and other writers never do."""
     table = written_by_flink(catalog, "2")
     table.maintenance.expire_snapshots(older_than="2100-01-01")
@@ -111,7 +111,7 @@ def made_by(catalog: Catalog, version: str, summary: dict[str, str]) -> Table:
         ("3", BY_FLINK, "none", False),
     ],
 )
-def test_only_what_stops_flink_is_told(
+def test_warning_requires_v3_flink_vectors_on_the_branch(
     catalog: Catalog, version: str, summary: dict[str, str], expired: str, is_told: bool
 ) -> None:
     """LK-13: of version 3, by Flink with vectors, and from the history of its branch."""
@@ -123,7 +123,7 @@ def test_only_what_stops_flink_is_told(
     assert [each.category for each in told] == [ForeignWriterWarning] * is_told
 
 
-def test_each_branch_is_looked_at(catalog: Catalog) -> None:
+def test_warning_considers_every_branch(catalog: Catalog) -> None:
     """LK-13: also one that is listed after a tag."""
     table = made_by(catalog, "3", {})
     table.create_tag("a")

@@ -20,7 +20,7 @@ def findings(table: tf.Table) -> dict[str, str]:
     return {finding.name: finding.command for finding in table.maintenance.health().findings}
 
 
-def test_fresh_table_has_nothing_to_do(tmp_path: Path) -> None:
+def test_fresh_table_has_no_findings(tmp_path: Path) -> None:
     """MT-20: one file, clean, and a lookup opens it and no other."""
     table = keyed_table(tmp_path)
     table.append(rows("a", range(10)))
@@ -33,7 +33,7 @@ def test_fresh_table_has_nothing_to_do(tmp_path: Path) -> None:
     assert "nothing to do" in str(health)
 
 
-def test_empty_table(tmp_path: Path) -> None:
+def test_empty_table_has_no_findings(tmp_path: Path) -> None:
     """MT-20"""
     health = keyed_table(tmp_path).maintenance.health()
     assert (health.snapshot_id, health.read_amplification, health.lookup_depth) == (None, 1.0, None)
@@ -42,7 +42,7 @@ def test_empty_table(tmp_path: Path) -> None:
     assert str(health)
 
 
-def test_how_files_read(tmp_path: Path) -> None:
+def test_files_are_classified_by_delete_coverage(tmp_path: Path) -> None:
     """MT-20, RD-10: one covered, one partial, one with deleted positions, one clean."""
     table = keyed_table(tmp_path)
     for id1 in "abcd":
@@ -64,7 +64,7 @@ def test_how_files_read(tmp_path: Path) -> None:
     assert findings(table)["keyed-deletes"] == "table.maintenance.convert_deletes()"
 
 
-def test_files_that_a_lookup_opens(tmp_path: Path) -> None:
+def test_lookup_depth_counts_overlapping_files(tmp_path: Path) -> None:
     """MT-20: three files over the same keys, and one with other keys."""
     table = keyed_table(tmp_path)
     for payload in "xyz":
@@ -77,7 +77,7 @@ def test_files_that_a_lookup_opens(tmp_path: Path) -> None:
     assert findings(table)["overlap"] == "table.maintenance.compact()"
 
 
-def test_lookup_stays_in_the_partition_that_its_key_names(tmp_path: Path) -> None:
+def test_lookup_depth_is_per_partition(tmp_path: Path) -> None:
     """MT-20"""
     table = keyed_table(tmp_path, partition_by=("bucket(2, id1)",))
     for _ in range(2):
@@ -87,9 +87,7 @@ def test_lookup_stays_in_the_partition_that_its_key_names(tmp_path: Path) -> Non
     assert depth.largest == 2
 
 
-def test_range_delete_files_whose_entries_carry_them_are_not_opened(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_inline_range_deletes_cause_no_read_amplification(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """MT-20, RD-13"""
     table = keyed_table(tmp_path)
     table.append(rows("a", range(10)))
@@ -101,7 +99,7 @@ def test_range_delete_files_whose_entries_carry_them_are_not_opened(
     assert table.maintenance.health().read_amplification == pytest.approx(2, rel=0.1)
 
 
-def test_small_files_and_deleted_rows(tmp_path: Path) -> None:
+def test_small_files_and_deleted_rows_findings(tmp_path: Path) -> None:
     """MT-20"""
     table = keyed_table(tmp_path)
     for id1 in "abcde":
@@ -116,7 +114,7 @@ def test_small_files_and_deleted_rows(tmp_path: Path) -> None:
     }
 
 
-def test_dead_deletes_and_many_range_files(tmp_path: Path) -> None:
+def test_dead_deletes_and_range_delete_files_findings(tmp_path: Path) -> None:
     """MT-20, MT-10"""
     table = keyed_table(tmp_path)
     table.append(rows("a", range(10)))
@@ -127,7 +125,7 @@ def test_dead_deletes_and_many_range_files(tmp_path: Path) -> None:
     assert findings(table)["range-delete-files"] == "table.maintenance.merge_range_deletes()"
 
 
-def test_snapshots_and_manifests(tmp_path: Path) -> None:
+def test_snapshots_and_manifests_findings(tmp_path: Path) -> None:
     """MT-20, MT-1"""
     table = keyed_table(
         tmp_path,
@@ -148,7 +146,7 @@ def test_snapshots_and_manifests(tmp_path: Path) -> None:
     assert found["manifests"] == "table.maintenance.rewrite_manifests()"
 
 
-def test_branch_that_publishes_is_told_to_publish(tmp_path: Path) -> None:
+def test_branch_with_publish_target_suggests_publish(tmp_path: Path) -> None:
     """MT-20, MT-30"""
     table = keyed_table(tmp_path)
     table.append(rows("a", range(3)))
@@ -159,7 +157,7 @@ def test_branch_that_publishes_is_told_to_publish(tmp_path: Path) -> None:
     assert findings(branch)["keyed-deletes"] == "table.maintenance.publish(source='ingest', target='main')"
 
 
-def test_health_is_json_and_every_finding_is_in_the_text(tmp_path: Path) -> None:
+def test_health_has_json_and_text_with_every_finding(tmp_path: Path) -> None:
     """MT-20"""
     table = keyed_table(tmp_path)
     table.append(rows("a", range(10)))
@@ -172,7 +170,7 @@ def test_health_is_json_and_every_finding_is_in_the_text(tmp_path: Path) -> None
     assert all(finding.what in str(health) and finding.command in str(health) for finding in health.findings)
 
 
-def test_large_metadata_lets_go_what_is_a_day_old(tmp_path: Path) -> None:
+def test_large_metadata_suggests_expiry_after_one_day(tmp_path: Path) -> None:
     """MT-20: nothing is past the retention of the table."""
     table = keyed_table(tmp_path)
     table.append(rows("a", [1]))
@@ -185,7 +183,7 @@ def test_large_metadata_lets_go_what_is_a_day_old(tmp_path: Path) -> None:
     assert timedelta(days=1) <= age < timedelta(days=1, hours=1)
 
 
-def test_files_that_are_covered_are_told_apart_from_those_that_are_compared(tmp_path: Path) -> None:
+def test_covered_files_are_distinguished_from_partially_deleted_files(tmp_path: Path) -> None:
     """MT-20, RD-10"""
     table = keyed_table(tmp_path)
     for id1 in "abc":
@@ -197,7 +195,7 @@ def test_files_that_are_covered_are_told_apart_from_those_that_are_compared(tmp_
         assert f"each read compares keys of 1 data file{told}, and other engines" in what
 
 
-def test_a_table_without_a_key_has_no_lookups(tmp_path: Path) -> None:
+def test_keyless_table_has_no_lookup_depth(tmp_path: Path) -> None:
     """MT-41"""
     table = keyed_table(tmp_path).catalog.create_table("db.keyless", pa.schema([("id", pa.int64())]))
     table.append(pa.table({"id": [1]}))

@@ -56,7 +56,7 @@ def read_by_pyiceberg(table: tf.Table) -> pa.Table:
     ],
     ids=lambda each: str(each.type)[:20] if isinstance(each, pa.Array) else None,
 )
-def test_types_that_pyiceberg_cannot_combine_are_found_until_they_are_rewritten(
+def test_incompatible_arrow_types_are_a_finding_until_rewritten(
     tmp_path: Path, states: pa.Array, kind: pa.DataType
 ) -> None:
     """MT-102"""
@@ -99,7 +99,7 @@ def test_lists_of_fixed_size_that_polars_does_not_read_are_found(
     ],
     ids=lambda each: str(each.type)[:20] if isinstance(each, pa.Array) else None,
 )
-def test_types_that_pyiceberg_combines_are_no_finding(tmp_path: Path, states: pa.Array, kind: pa.DataType) -> None:
+def test_compatible_arrow_types_are_not_a_finding(tmp_path: Path, states: pa.Array, kind: pa.DataType) -> None:
     table = orders(tmp_path, kind)
     added(tmp_path, table, states)
     table.append(table.scan(where='"order" = 1').to_arrow())
@@ -107,7 +107,7 @@ def test_types_that_pyiceberg_combines_are_no_finding(tmp_path: Path, states: pa
     assert read_by_pyiceberg(table).num_rows == 4
 
 
-def test_a_file_of_the_tables_own_directory_is_found_by_its_new_name(tmp_path: Path) -> None:
+def test_added_file_in_table_directory_is_found(tmp_path: Path) -> None:
     table = orders(tmp_path, pa.string())
     data = Path(table.location.removeprefix("file://"), "data")
     data.mkdir(parents=True, exist_ok=True)
@@ -115,7 +115,7 @@ def test_a_file_of_the_tables_own_directory_is_found_by_its_new_name(tmp_path: P
     assert found(table)[NAME].what.startswith("1 added data file")
 
 
-def test_a_file_that_is_gone_is_left_to_verify(tmp_path: Path) -> None:
+def test_missing_file_is_not_a_health_finding(tmp_path: Path) -> None:
     table = orders(tmp_path, pa.string())
     added(tmp_path, table, PLAIN.dictionary_encode())
     added(tmp_path, table, PLAIN.dictionary_encode(), name="gone", first=10)

@@ -18,7 +18,7 @@ def findings(table: tf.Table) -> dict[str, str]:
     return {each.name: each.what for each in table.refresh().maintenance.health().findings}
 
 
-def test_rows_that_nothing_covers_and_files_that_straddle(catalog: tf.Catalog) -> None:
+def test_uncovered_rows_and_straddling_files_findings(catalog: tf.Catalog) -> None:
     """RP-18: and no finding if there is nothing to report."""
     table = catalog.create_table("db.t", SCHEMA, range_partitions=tf.RangePartitions(on=["n"], bounds=[(0, 100)]))
     table.append(pa.table({"n": [10, 60]}, schema=SCHEMA))
@@ -33,7 +33,7 @@ def test_rows_that_nothing_covers_and_files_that_straddle(catalog: tf.Catalog) -
     assert "straddling-files" not in found
 
 
-def test_a_version_that_is_not_known_is_told(catalog: tf.Catalog) -> None:
+def test_unknown_range_partition_version_is_a_finding(catalog: tf.Catalog) -> None:
     """RP-1, RP-18: health and the other jobs go on."""
     table = catalog.create_table("db.t", SCHEMA, key=["n"])
     table.append(pa.table({"n": [1]}, schema=SCHEMA))
@@ -45,7 +45,7 @@ def test_a_version_that_is_not_known_is_told(catalog: tf.Catalog) -> None:
     assert report.report_of("convert_deletes").reason == ""
 
 
-def test_a_window_that_has_not_moved(catalog: tf.Catalog) -> None:
+def test_overdue_window_is_a_finding(catalog: tf.Catalog) -> None:
     """RP-18"""
     days = pa.schema([pa.field("day", pa.date32(), nullable=False)])
     today = date.today()
@@ -65,7 +65,7 @@ def test_a_window_that_has_not_moved(catalog: tf.Catalog) -> None:
 DAYS = pa.schema([pa.field("day", pa.date32(), nullable=False)])
 
 
-def test_a_window_is_overdue_at_either_end(catalog: tf.Catalog) -> None:
+def test_window_may_be_overdue_at_either_end(catalog: tf.Catalog) -> None:
     """RP-18: if only old partitions have to be dropped, and if only new ones are missing."""
     today = date.today()
     old = tf.RangePartitions(on=["day"], bounds=[(today - timedelta(30), today)], step="1 day", retain="10 days")

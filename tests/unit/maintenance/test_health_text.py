@@ -52,7 +52,7 @@ EMPTY = replace(
 )
 
 
-def test_text() -> None:
+def test_health_report_text() -> None:
     assert str(HEALTH).splitlines() == [
         "db.t (branch side, snapshot 7)",
         "  read amplification   1.50",
@@ -76,6 +76,6 @@ def test_text() -> None:
     ]
 
 
-def test_share_of_files_without_keys_to_compare() -> None:
+def test_clean_file_share_without_key_bounds() -> None:
     assert HEALTH.to_dict()["clean_file_share"] == 0.75
     assert EMPTY.clean_file_share == 1.0

@@ -79,7 +79,9 @@ def unnamed(table: tf.Table) -> set[str]:
     ],
 )
 @pytest.mark.parametrize("job", JOBS)
-def test_job_that_is_cancelled_at_each_step(tmp_path: Path, job: str, error: type[BaseException], stride: int) -> None:
+def test_every_job_can_be_cancelled_at_each_step(
+    tmp_path: Path, job: str, error: type[BaseException], stride: int
+) -> None:
     """MT-62: the rows are unchanged, and every file belongs to a snapshot or existed before."""
     _, run = JOBS[job]
     lake, untouched = tmp_path / "lake", tmp_path / "untouched"

@@ -11,7 +11,7 @@ def bounds(*ranges: tuple[str, str]) -> list[KeyBounds]:
     return [KeyBounds(lower.encode(), upper.encode() + b"\xff") for lower, upper in ranges]
 
 
-def test_files_of_which_no_bound_is_known_are_not_merged_for_their_keys() -> None:
+def test_files_without_bounds_are_not_merged_for_overlap() -> None:
     """MT-41: the same holds for files of a table without a key. The merged file has no bounds either, and would be
     merged again."""
     unknown = KeyBounds(b"", b"\xff")
@@ -20,21 +20,21 @@ def test_files_of_which_no_bound_is_known_are_not_merged_for_their_keys() -> Non
     assert worth_merging(space, [10, 10, 10], 0.4) == []
 
 
-def test_small_file_over_a_large_one_is_not_worth_its_rewrite() -> None:
+def test_small_file_overlapping_a_large_one_is_not_merged() -> None:
     """MT-41: the large file stays until smaller ones in its range hold half as much."""
     ranges = bounds(("a", "z"), ("a", "z"))
     assert worth_merging(KeySpace.of(ranges, [1000, 10]), [1000, 10], 0.5) == []
     assert worth_merging(KeySpace.of(ranges, [1000, 500]), [1000, 500], 0.5) == [0, 1]
 
 
-def test_only_the_part_of_the_base_that_new_files_lie_over_is_taken() -> None:
+def test_only_overlapped_base_files_are_merged() -> None:
     """MT-41: files elsewhere in the key space are left alone."""
     ranges = bounds(("a", "h"), ("i", "p"), ("q", "z"), ("i", "p"))
     sizes = [100, 100, 100, 80]
     assert worth_merging(KeySpace.of(ranges, sizes), sizes, 0.5) == [1, 3]
 
 
-def test_small_files_are_merged_without_the_base_below_them() -> None:
+def test_small_files_are_merged_without_the_large_base() -> None:
     """MT-41"""
     ranges = bounds(("a", "z"), ("b", "y"), ("b", "y"), ("b", "y"))
     sizes = [10_000, 10, 11, 12]

@@ -24,7 +24,7 @@ def file(first: str, last: str, size: int, *, is_deleted_from: bool = False) -> 
     return FileStatistics(task, (), bounds, deleted_row_count=0, is_exact=True)
 
 
-def test_a_base_is_due_when_what_lies_over_it_has_its_share() -> None:
+def test_base_is_merged_when_overlapping_files_reach_its_share() -> None:
     """MT-81: half of its bytes here, and no other file is taken along."""
     small = [file("m", "n", 10), file("m", "n", 20), file("a", "b", 25), file("y", "z", 30)]
     base = file("m", "n", 60, is_deleted_from=True)
@@ -34,7 +34,7 @@ def test_a_base_is_due_when_what_lies_over_it_has_its_share() -> None:
     assert bases_and_above([*small, file("m", "n", 60)], OPTIONS) == [], "without deletes there is nothing to gain"
 
 
-def test_bases_apart_are_merged_apart_and_with_a_file_in_common_together() -> None:
+def test_bases_sharing_a_file_are_merged_together() -> None:
     """MT-81"""
     files = [
         file("a", "b", 20),
@@ -48,7 +48,7 @@ def test_bases_apart_are_merged_apart_and_with_a_file_in_common_together() -> No
     assert bases_and_above([across, *files], options) == [[0, 1, 2, 3, 4]]
 
 
-def test_merges_that_fit_are_taken_from_the_smallest_on() -> None:
+def test_smallest_merges_within_budget_are_chosen_first() -> None:
     """MT-84: if a base does not fit, the levels above it are merged as if it were not due."""
     small = [file("a", "b", 10 + number) for number in range(4)]
     large = [file("m", "n", 100 + number) for number in range(4)]

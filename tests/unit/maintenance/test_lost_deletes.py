@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
+from foreign_summaries import stating
 from maintenance_tables import keyed_table, rows
 from published_tables import TARGET, TEN_ROWS, branched, heads, opened
 from pyiceberg.table.snapshots import Summary
-from stated_summaries import stating
 
 import tableformat as tf
 from tableformat.errors import PublishRefusedError
@@ -36,7 +36,7 @@ def refuses_to_publish(main: tf.Table) -> bool:
 
 
 @pytest.mark.parametrize("job", ["drop_dead_deletes", "merge_range_deletes", "compact"])
-def test_deletes_dropped_before_the_target_was_named_are_refused(tmp_path: Path, job: str) -> None:
+def test_publish_rejects_range_deletes_dropped_before_target_was_set(tmp_path: Path, job: str) -> None:
     """MT-32: no file of the branch had a row for the delete, and the target has one."""
     main, ingest = parted(tmp_path)
     ingest.delete_prefix({"id1": "late"})
@@ -46,7 +46,7 @@ def test_deletes_dropped_before_the_target_was_named_are_refused(tmp_path: Path,
     assert refuses_to_publish(main)
 
 
-def test_a_merge_that_leaves_out_what_the_target_needs_is_refused(tmp_path: Path) -> None:
+def test_publish_rejects_merge_that_dropped_needed_spans(tmp_path: Path) -> None:
     """MT-32, MT-11: it left a span that rows of the branch need."""
     main, ingest = parted(tmp_path)
     ingest.delete_prefix({"id1": "late"})
@@ -56,7 +56,7 @@ def test_a_merge_that_leaves_out_what_the_target_needs_is_refused(tmp_path: Path
     assert refuses_to_publish(main)
 
 
-def test_a_merge_after_the_target_was_named_is_no_hindrance(tmp_path: Path) -> None:
+def test_publish_accepts_merge_after_target_was_set(tmp_path: Path) -> None:
     """MT-31, MT-32: it kept what the row to be carried needs."""
     main, ingest = branched(tmp_path)
     main.append(rows("late", [1, 2]))
@@ -71,7 +71,7 @@ def test_a_merge_after_the_target_was_named_is_no_hindrance(tmp_path: Path) -> N
     assert live_tuples(main.refresh()) == [*expected, ("late", 2, "x")]
 
 
-def test_equality_deletes_dropped_before_the_target_was_named_are_refused(tmp_path: Path) -> None:
+def test_publish_rejects_equality_deletes_dropped_before_target_was_set(tmp_path: Path) -> None:
     """MT-32"""
     main, ingest = parted(tmp_path)
     ingest.delete_rows(pa.table({"id1": ["late"], "id2": [1]}))
@@ -81,7 +81,7 @@ def test_equality_deletes_dropped_before_the_target_was_named_are_refused(tmp_pa
 
 
 @pytest.mark.parametrize("job", ["drop_dead_deletes", "merge_range_deletes", "compact"])
-def test_deletes_dropped_that_match_no_row_of_the_target_are_no_hindrance(tmp_path: Path, job: str) -> None:
+def test_publish_accepts_dropped_deletes_that_match_no_target_row(tmp_path: Path, job: str) -> None:
     """MT-32, MT-10: their bounds overlap the bounds of the file to be carried, but their spans match none of its
     rows."""
     main = keyed_table(tmp_path)
@@ -100,7 +100,7 @@ def test_deletes_dropped_that_match_no_row_of_the_target_are_no_hindrance(tmp_pa
 
 
 @pytest.mark.parametrize("summary", ["none", "without counts"])
-def test_conversions_of_programs_that_state_no_counts_are_refused(tmp_path: Path, summary: str) -> None:
+def test_publish_rejects_foreign_conversion_without_counts(tmp_path: Path, summary: str) -> None:
     """MT-32: the manifests show that the delete left."""
     main, ingest = parted(tmp_path)
     ingest.delete_prefix({"id1": "late"})

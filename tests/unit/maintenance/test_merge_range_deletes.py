@@ -29,7 +29,7 @@ def layered(tmp_path: Path, **options: object) -> tf.Table:
     return table
 
 
-def test_spans_keep_their_numbers(tmp_path: Path) -> None:
+def test_merged_spans_keep_their_sequence_numbers(tmp_path: Path) -> None:
     """MT-11, MT-12, RD-8: rows written between two deletes stay; the entry carries the largest number of a span."""
     table = layered(tmp_path)
     before = live_tuples(table)
@@ -53,7 +53,7 @@ def test_second_run_finds_nothing_to_merge(tmp_path: Path) -> None:
     assert (second.snapshot_id, second.removed_range_delete_files_count) == (first.snapshot_id, 0)
 
 
-def test_older_snapshots_keep_the_files_apart(tmp_path: Path) -> None:
+def test_older_snapshots_keep_the_original_files(tmp_path: Path) -> None:
     """MT-11: what time travel shows does not change."""
     table = layered(tmp_path)
     shown = {
@@ -64,7 +64,7 @@ def test_older_snapshots_keep_the_files_apart(tmp_path: Path) -> None:
     assert {snapshot_id: live_tuples(table, snapshot_id=snapshot_id) for snapshot_id in shown} == shown
 
 
-def test_spans_that_shadow_nothing_leave_without_a_file(tmp_path: Path) -> None:
+def test_spans_that_delete_nothing_are_removed(tmp_path: Path) -> None:
     """MT-11, MT-10"""
     table = keyed_table(tmp_path)
     table.append(rows("a", [1]))
@@ -75,7 +75,7 @@ def test_spans_that_shadow_nothing_leave_without_a_file(tmp_path: Path) -> None:
     assert live_delete_files(table) == []
 
 
-def test_files_that_are_not_named_stay_as_they_are(tmp_path: Path) -> None:
+def test_only_named_files_are_merged(tmp_path: Path) -> None:
     """MT-11: files are merged by path, and the rows stay the same."""
     table = layered(tmp_path)
     before, files = live_tuples(table), {each.file_path for each in live_delete_files(table)}
@@ -87,7 +87,7 @@ def test_files_that_are_not_named_stay_as_they_are(tmp_path: Path) -> None:
     assert live_tuples(table) == before
 
 
-def test_merged_files_convert_like_the_ones_they_replace(tmp_path: Path) -> None:
+def test_merged_files_are_converted_to_the_same_rows(tmp_path: Path) -> None:
     """MT-12"""
     table = layered(tmp_path)
     before = live_tuples(table)
@@ -105,7 +105,7 @@ def test_dry_run_writes_nothing(tmp_path: Path) -> None:
     assert files_on_disk(table) == before
 
 
-def test_files_of_lost_attempts_are_removed(tmp_path: Path) -> None:
+def test_files_of_lost_commit_attempts_are_removed(tmp_path: Path) -> None:
     """CP-18 for the merged files: after a concurrent commit the job plans again, and no file is left."""
     table = layered(tmp_path)
     other = tf.open_catalog(str(tmp_path / "lake")).load_table("db.t")
@@ -128,7 +128,7 @@ def test_files_of_lost_attempts_are_removed(tmp_path: Path) -> None:
     assert len(on_disk) == 5, "four that writers wrote and the merged one"
 
 
-def test_files_of_a_commit_that_failed_are_removed(tmp_path: Path) -> None:
+def test_files_of_a_failed_commit_are_removed(tmp_path: Path) -> None:
     """CP-18"""
     table = layered(tmp_path, properties={"commit.retry.num-retries": "1"})
 
@@ -142,7 +142,7 @@ def test_files_of_a_commit_that_failed_are_removed(tmp_path: Path) -> None:
     assert files_on_disk(table) == before
 
 
-def test_windows_that_touch_become_one_span(tmp_path: Path) -> None:
+def test_touching_windows_become_one_span(tmp_path: Path) -> None:
     """MT-19: only rows that are older than all of them lie there."""
     table = keyed_table(tmp_path)
     table.append(rows("a", range(9)))
@@ -160,7 +160,7 @@ def test_windows_that_touch_become_one_span(tmp_path: Path) -> None:
     assert table.maintenance.merge_range_deletes().removed_range_delete_files_count == 0
 
 
-def test_prefixes_of_a_stream_in_order_become_one_span(tmp_path: Path) -> None:
+def test_consecutive_prefixes_become_one_span(tmp_path: Path) -> None:
     """MT-19, RD-14: no two of them touch, and no key lies between them."""
     table = keyed_table(tmp_path)
     table.append(rows("a", range(9)))
@@ -174,7 +174,7 @@ def test_prefixes_of_a_stream_in_order_become_one_span(tmp_path: Path) -> None:
     assert table.maintenance.merge_range_deletes().removed_range_delete_files_count == 0
 
 
-def test_windows_stay_apart_where_rows_came_between_them(tmp_path: Path) -> None:
+def test_windows_with_rows_added_between_are_not_merged(tmp_path: Path) -> None:
     """MT-19: the rows of commit 3 are younger than the first window and older than the second."""
     table = keyed_table(tmp_path)
     table.append(rows("a", range(9)))
@@ -188,7 +188,7 @@ def test_windows_stay_apart_where_rows_came_between_them(tmp_path: Path) -> None
     assert "between" in {row[-1] for row in before}
 
 
-def test_windows_stay_apart_where_another_line_may_bring_rows(tmp_path: Path) -> None:
+def test_windows_with_possible_carried_rows_are_not_merged(tmp_path: Path) -> None:
     """MT-19, MT-31: rows that another branch got between the two deletes are carried here with their number."""
     table = keyed_table(tmp_path)
     table.append(rows("a", range(9)))

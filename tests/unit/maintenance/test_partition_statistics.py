@@ -41,7 +41,7 @@ def _computed(table: tf.Table) -> pa.Table:
     return pq.read_table(path)
 
 
-def test_a_file_that_is_not_named_is_removed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_unregistered_statistics_file_is_removed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """SP-33: the snapshot expired while its file was written."""
     catalog = new_lake(tmp_path / "lake")
     rows = pa.table({"part": [1, 2], "v": [3, 4]})
@@ -68,7 +68,7 @@ def test_a_file_that_is_not_named_is_removed(tmp_path: Path, monkeypatch: pytest
 
 
 @pytest.mark.parametrize("version", [2, 3])
-def test_what_a_partition_has(tmp_path: Path, version: int) -> None:
+def test_partition_statistics_counts(tmp_path: Path, version: int) -> None:
     """SP-33: live files and rows of each partition by kind, and the last snapshot that changed it."""
     catalog = new_lake(tmp_path / "lake")
     schema = pa.schema([pa.field("part", pa.int64(), nullable=False), pa.field("v", pa.int64(), nullable=False)])
@@ -116,7 +116,7 @@ def test_what_a_partition_has(tmp_path: Path, version: int) -> None:
     assert (rows[2]["data_record_count"], rows[2]["last_updated_snapshot_id"]) == (1, first)
 
 
-def test_of_what_expired_nobody_knows_when_it_came(tmp_path: Path) -> None:
+def test_last_update_is_unknown_after_expiry(tmp_path: Path) -> None:
     """SP-33"""
     catalog = new_lake(tmp_path / "lake")
     rows = pa.table({"part": [1], "v": [3]})

@@ -62,9 +62,7 @@ REPLACED: dict[str, Callable[[tf.Table], Any]] = {
 
 @pytest.mark.parametrize("is_straddling", [False, True])
 @pytest.mark.parametrize("name", REPLACED)
-def test_what_the_target_got_before_an_interval_was_replaced_goes(
-    tmp_path: Path, name: str, is_straddling: bool
-) -> None:
+def test_replaced_interval_removes_earlier_target_rows(tmp_path: Path, name: str, is_straddling: bool) -> None:
     """RP-17, RP-19: whether the branch's own files lie inside or not; what the target got afterwards stays."""
     main, ingest = branched(tmp_path)
     if is_straddling:
@@ -79,7 +77,7 @@ def test_what_the_target_got_before_an_interval_was_replaced_goes(
     assert live_tuples(main.refresh()) == live_tuples(ingest.refresh()) == expected
 
 
-def test_target_moves_once_where_the_conversion_takes_several_commits(tmp_path: Path) -> None:
+def test_target_moves_once_after_a_multi_commit_conversion(tmp_path: Path) -> None:
     """MT-33: what every engine reads has keyed deletes at no moment."""
     main, ingest = branched(tmp_path, properties={"write.target-file-size-bytes": "1"})
     for letter in "bcd":
@@ -100,7 +98,7 @@ def test_target_moves_once_where_the_conversion_takes_several_commits(tmp_path: 
         assert not any(is_keyed(delete) for delete in deletes)
 
 
-def test_nothing_to_publish(tmp_path: Path) -> None:
+def test_publish_without_changes_only_moves_the_target(tmp_path: Path) -> None:
     """MT-33"""
     main, ingest = branched(tmp_path)
     before = heads(main)
@@ -110,7 +108,7 @@ def test_nothing_to_publish(tmp_path: Path) -> None:
     assert live_tuples(main)[-1] == ("b", 1, "x")
 
 
-def test_rows_that_others_appended_meet_the_deletes_that_came_after_them(tmp_path: Path) -> None:
+def test_later_branch_deletes_apply_to_rows_appended_to_target(tmp_path: Path) -> None:
     """MT-31: the counter-example. If the row `late` were carried after the conversion, it would be live, because its
     delete would be gone."""
     main, ingest = branched(tmp_path)
@@ -125,7 +123,7 @@ def test_rows_that_others_appended_meet_the_deletes_that_came_after_them(tmp_pat
     assert names == {row[0] for row in read_by_pyiceberg(tmp_path)}
 
 
-def test_conversion_of_the_branch_carries_first(tmp_path: Path) -> None:
+def test_branch_conversion_carries_target_rows_first(tmp_path: Path) -> None:
     """MT-31: if the branch is converted separately, between two publishes, the delete must still apply to the row."""
     main, ingest = branched(tmp_path)
     main.append(rows("late", [1]))
@@ -137,7 +135,7 @@ def test_conversion_of_the_branch_carries_first(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("job", ["drop_dead_deletes", "merge_range_deletes"])
-def test_delete_that_only_the_target_needs_stays(tmp_path: Path, job: str) -> None:
+def test_delete_needed_only_by_the_target_is_kept(tmp_path: Path, job: str) -> None:
     """MT-31: dead on the branch alone, but a row on the target waits for it."""
     main, ingest = branched(tmp_path)
     main.append(rows("late", [1]))
@@ -163,7 +161,7 @@ def test_carried_rows_are_not_carried_again(tmp_path: Path) -> None:
     assert live_tuples(main) == [*TEN_ROWS, ("more", 1, "x"), ("more", 2, "x")]
 
 
-def test_branch_that_was_rolled_back_is_given_the_rows_again(tmp_path: Path) -> None:
+def test_rolled_back_branch_receives_the_rows_again(tmp_path: Path) -> None:
     """MT-31: the tag says that the branch has them, but the branch was moved back to a snapshot before them."""
     main, ingest = branched(tmp_path)
     ingest.append(rows("b", [1]))
@@ -178,7 +176,7 @@ def test_branch_that_was_rolled_back_is_given_the_rows_again(tmp_path: Path) -> 
     assert [row for row in live_tuples(main) if row[0] == "late"] == [("late", 1, "x"), ("late", 2, "x")]
 
 
-def test_target_that_moves_while_its_files_are_carried(tmp_path: Path) -> None:
+def test_target_moved_during_carry(tmp_path: Path) -> None:
     """MT-31: each snapshot of the branch records the state of the target that it contains. So after a rollback it is
     known what to carry."""
     main, ingest = branched(tmp_path)
@@ -201,7 +199,7 @@ def test_target_that_moves_while_its_files_are_carried(tmp_path: Path) -> None:
     assert int(carried.summary.additional_properties[CARRIED_UNTIL]) == main.refresh().snapshot_id
 
 
-def test_rounds_of_publishing(tmp_path: Path) -> None:
+def test_repeated_publishing_of_concurrent_writes(tmp_path: Path) -> None:
     """MT-33: again and again, both sides writing."""
     main, ingest = branched(tmp_path)
     for turn in range(3):
@@ -229,7 +227,7 @@ def by_foreign_writer(main: tf.Table, change: Callable[[tf.Table], Any]) -> None
         (lambda main: main.overwrite(rows("z", [1])), "delete files were added"),
     ],
 )
-def test_target_with_deletes_or_rewrites_is_refused(tmp_path: Path, change: Any, what: str) -> None:
+def test_publish_rejects_target_with_deletes_or_rewrites(tmp_path: Path, change: Any, what: str) -> None:
     """MT-32: a clear error, and nothing moves."""
     main, ingest = branched(tmp_path)
     ingest.delete_prefix({"id1": "a", "id2": 3})
@@ -243,7 +241,7 @@ def test_target_with_deletes_or_rewrites_is_refused(tmp_path: Path, change: Any,
 
 
 @pytest.mark.parametrize("is_compacted", [False, True])
-def test_deletes_converted_before_the_target_was_named_are_refused(tmp_path: Path, is_compacted: bool) -> None:
+def test_publish_rejects_deletes_converted_before_target_was_set(tmp_path: Path, is_compacted: bool) -> None:
     """MT-32: the conversion did not see the target's rows, so carrying them now would bring deleted rows back. Later
     jobs, or a delete alone, make no difference."""
     main = keyed_table(tmp_path)
@@ -261,7 +259,7 @@ def test_deletes_converted_before_the_target_was_named_are_refused(tmp_path: Pat
     assert heads(main) == before
 
 
-def test_our_own_deletes_and_rewrites_stay_away_from_the_target(tmp_path: Path) -> None:
+def test_deletes_and_rewrites_on_a_publish_target_are_rejected(tmp_path: Path) -> None:
     """MT-30: all kinds of deletes; appends go through, and so does everything once the branch is dropped."""
     main, ingest = branched(tmp_path)
     for refused in (
@@ -280,7 +278,7 @@ def test_our_own_deletes_and_rewrites_stay_away_from_the_target(tmp_path: Path) 
     assert live_tuples(main) == [*(row for row in TEN_ROWS if row[1] != 2), ("b", 1, "x")]
 
 
-def test_dead_deletes_stay_on_the_target(tmp_path: Path) -> None:
+def test_drop_dead_deletes_on_a_publish_target_is_rejected(tmp_path: Path) -> None:
     """MT-30: publishing cannot carry a change that only removes delete files either."""
     main = keyed_table(tmp_path)
     main.append(rows("a", range(10)))
@@ -306,7 +304,7 @@ def test_an_append_to_the_target_may_add_range_partitions(tmp_path: Path) -> Non
     assert live_tuples(main) == [("a", 1, "x"), ("a", 25, "x")]
 
 
-def test_appends_and_writes_during_publishing(tmp_path: Path) -> None:
+def test_concurrent_appends_and_writes_during_publishing(tmp_path: Path) -> None:
     """MT-33: another writer appends to the target and writes to the branch before each of the first commits: next
     round."""
     main, ingest = branched(tmp_path)
@@ -350,7 +348,7 @@ def before_each_commit(table: tf.Table, write: Callable[[int], object]) -> None:
     catalog.commit_table = interrupted
 
 
-def test_writers_of_both_branches_that_never_stop(tmp_path: Path) -> None:
+def test_publish_gives_up_with_permanent_writers_of_both_branches(tmp_path: Path) -> None:
     """MT-33: publishing gives up. The target shows the rows that others appended, and no equality or range delete."""
     main, ingest = branched(tmp_path)
     on_target, on_branch = opened(tmp_path), opened(tmp_path, "ingest")
@@ -368,7 +366,7 @@ def test_writers_of_both_branches_that_never_stop(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("version", ["2", "3"])
-def test_target_moves_alone_beside_a_writer_that_never_stops(tmp_path: Path, version: str) -> None:
+def test_target_advances_despite_a_permanent_branch_writer(tmp_path: Path, version: str) -> None:
     """LK-16: the target gets the state of the branch at the start of a round; later commits are published later. Rows
     that others append to the target are carried once, and newer deletes apply to them."""
     main, ingest = branched(tmp_path, properties={"format-version": version})
@@ -400,7 +398,7 @@ def test_target_moves_alone_beside_a_writer_that_never_stops(tmp_path: Path, ver
     assert ingest.maintenance.publish(dry_run=True).carried_records_count == 0
 
 
-def test_branch_that_was_rolled_back_behind_what_the_target_alone_has(tmp_path: Path) -> None:
+def test_publish_rejects_branch_rolled_back_behind_the_target(tmp_path: Path) -> None:
     """LK-16, MT-32: the branch never had those rows, so on the target they do not count as an append to carry."""
     main, ingest = branched(tmp_path)
     start = heads(main)[1]
@@ -413,7 +411,7 @@ def test_branch_that_was_rolled_back_behind_what_the_target_alone_has(tmp_path: 
         writer.refresh().maintenance.publish()
 
 
-def test_dry_run_tells_and_changes_nothing(tmp_path: Path) -> None:
+def test_dry_run_reports_and_changes_nothing(tmp_path: Path) -> None:
     """MT-33"""
     main, ingest = branched(tmp_path)
     main.append(rows("late", [1, 2]))
@@ -425,7 +423,7 @@ def test_dry_run_tells_and_changes_nothing(tmp_path: Path) -> None:
     assert heads(main) == before
 
 
-def test_arguments_that_make_no_sense(tmp_path: Path) -> None:
+def test_invalid_arguments_are_rejected(tmp_path: Path) -> None:
     """MT-30"""
     main, _ = branched(tmp_path)
     main.create_branch("other")
@@ -455,7 +453,7 @@ def test_base_survives_expiry(tmp_path: Path) -> None:
     assert [row for row in live_tuples(main) if row[0] == "m"] == [("m", 1, "x"), ("m", 2, "x")]
 
 
-def test_a_target_that_is_not_there_and_one_of_which_nothing_is_known(tmp_path: Path) -> None:
+def test_missing_target_and_target_without_common_history(tmp_path: Path) -> None:
     """MT-1, MT-32: expiry keeps nothing for it, and publishing reports why it does nothing."""
     main = keyed_table(tmp_path)
     main.create_branch("ingest").set_properties(**TARGET)

@@ -32,7 +32,7 @@ def planned_now(ingest: tf.Table, *deletes: DeleteFile) -> ConvertedSnapshot:
     return ConvertedSnapshot(view, change)
 
 
-def test_target_that_was_published_to_meanwhile_is_not_moved_back(tmp_path: Path) -> None:
+def test_concurrently_published_target_is_not_moved_back(tmp_path: Path) -> None:
     """LK-16: by another process, which was faster."""
     main, ingest = branched(tmp_path)
     converted = planned_now(ingest)
@@ -45,7 +45,7 @@ def test_target_that_was_published_to_meanwhile_is_not_moved_back(tmp_path: Path
     assert live_tuples(main.refresh())[-1] == ("b", 1, "x")
 
 
-def test_target_is_not_moved_to_what_the_branch_was_rolled_back_from(tmp_path: Path) -> None:
+def test_target_is_not_moved_to_a_rolled_back_snapshot(tmp_path: Path) -> None:
     """LK-16"""
     main, ingest = branched(tmp_path)
     start = ingest.snapshot_id
@@ -59,7 +59,7 @@ def test_target_is_not_moved_to_what_the_branch_was_rolled_back_from(tmp_path: P
     assert heads(main) == before
 
 
-def test_target_gets_no_delete_files_that_left_the_branch(tmp_path: Path) -> None:
+def test_target_does_not_receive_removed_delete_files(tmp_path: Path) -> None:
     """LK-16: they may be removed with the branch's older snapshots."""
     main, ingest = branched(tmp_path)
     main.maintenance.publish()
@@ -73,7 +73,7 @@ def test_target_gets_no_delete_files_that_left_the_branch(tmp_path: Path) -> Non
     assert heads(main) == before
 
 
-def test_target_alone_is_moved_to_what_was_planned(tmp_path: Path) -> None:
+def test_target_is_moved_to_the_planned_snapshot(tmp_path: Path) -> None:
     """LK-16: the branch has received a delete since, which the target must not show."""
     main, ingest = branched(tmp_path)
     main.maintenance.publish()
@@ -85,7 +85,7 @@ def test_target_alone_is_moved_to_what_was_planned(tmp_path: Path) -> None:
     assert live_delete_files(main) == []
 
 
-def test_rows_that_come_to_the_target_before_it_is_moved_stay(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_rows_added_to_target_during_publish_are_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """MT-31, MT-33: rows that were added before them have been carried."""
     main, ingest = branched(tmp_path)
     ingest.append(rows("b", [1]))
@@ -101,7 +101,7 @@ def test_rows_that_come_to_the_target_before_it_is_moved_stay(tmp_path: Path, mo
     assert live_tuples(main.refresh()) == [*TEN_ROWS, ("b", 1, "x"), ("late", 1, "x")]
 
 
-def test_target_moves_alone_where_nothing_was_to_be_converted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_target_moves_without_conversion(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """LK-16: rows are added to the target in each round, and to the branch in the fourth, with a delete."""
     main, ingest = branched(tmp_path)
     ingest.append(rows("b", [1]))
@@ -124,7 +124,7 @@ def test_target_moves_alone_where_nothing_was_to_be_converted(tmp_path: Path, mo
     assert live_tuples(main.refresh()) == [*TEN_ROWS, ("b", 1, "x"), *late]
 
 
-def test_a_handle_that_is_behind_publishes_to_the_target_as_it_is(tmp_path: Path) -> None:
+def test_stale_handle_publishes_to_the_current_target(tmp_path: Path) -> None:
     """MT-33: in one commit with the conversion."""
     main, ingest = branched(tmp_path)
     ingest.maintenance.publish()
@@ -161,7 +161,7 @@ def name_no_target(directory: Path) -> None:
 
 
 @pytest.mark.parametrize("number", range(3))
-def test_a_target_that_is_named_no_more_is_not_moved(tmp_path: Path, number: int) -> None:
+def test_removed_publish_target_is_not_moved(tmp_path: Path, number: int) -> None:
     """MT-30, MT-32: the property is removed before the tag, the carry or the conversion is committed."""
     main, ingest = branched(tmp_path)
     main.append(rows("m", [1]))
@@ -174,7 +174,7 @@ def test_a_target_that_is_named_no_more_is_not_moved(tmp_path: Path, number: int
 
 
 @pytest.mark.parametrize("number", range(3))
-def test_a_branch_whose_target_is_named_no_more_is_converted(tmp_path: Path, number: int) -> None:
+def test_branch_with_removed_target_is_converted(tmp_path: Path, number: int) -> None:
     """MT-31: without a target there is nothing to carry."""
     main, ingest = branched(tmp_path)
     main.append(rows("m", [1]))
@@ -185,7 +185,7 @@ def test_a_branch_whose_target_is_named_no_more_is_converted(tmp_path: Path, num
     assert live_tuples(ingest) == [*(row for row in TEN_ROWS if row[1] != 3), *carried]
 
 
-def test_a_target_that_moves_while_its_files_are_carried_costs_no_round(tmp_path: Path) -> None:
+def test_target_moved_during_carry_needs_no_extra_round(tmp_path: Path) -> None:
     """MT-31, MT-33: concurrently added rows are carried too, before anything is converted."""
     main, ingest = branched(tmp_path)
     main.append(rows("m", [1]))

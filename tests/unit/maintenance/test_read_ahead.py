@@ -15,7 +15,7 @@ def test_items_come_in_order() -> None:
         assert list(items) == list(range(100))
 
 
-def test_error_of_the_source_is_raised_where_its_item_would_have_come() -> None:
+def test_source_error_is_raised_in_item_order() -> None:
     def source() -> Iterator[int]:
         yield 1
         raise ValueError("broken")
@@ -26,7 +26,7 @@ def test_error_of_the_source_is_raised_where_its_item_would_have_come() -> None:
             next(items)
 
 
-def test_source_is_closed_and_its_thread_gone_when_the_consumer_stops_early() -> None:
+def test_source_and_thread_end_when_the_consumer_stops_early() -> None:
     closed = threading.Event()
 
     def source() -> Iterator[int]:

@@ -61,7 +61,7 @@ def busy_table(tmp_path: Path) -> tf.Table:
     return table
 
 
-def test_a_file_that_was_added_through_a_link_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_file_added_through_a_symlink_is_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """MT-50: it is listed by another path than metadata has. Other libraries add such files under their names."""
     monkeypatch.setattr("tableformat.operations.verbs.add_files.with_own_names", lambda _, files: tuple(files))
     table = keyed_table(tmp_path / "real")
@@ -78,7 +78,7 @@ def test_a_file_that_was_added_through_a_link_is_named(tmp_path: Path, monkeypat
     assert table.refresh().scan().to_arrow().num_rows == 7
 
 
-def test_only_what_nothing_names_goes(tmp_path: Path) -> None:
+def test_only_unreferenced_files_are_removed(tmp_path: Path) -> None:
     """MT-50: a data file of a writer that died, a manifest of a commit that lost; old snapshots keep their files."""
     table = busy_table(tmp_path)
     before, kept = live_tuples(table), files_on_disk(table)
@@ -93,7 +93,7 @@ def test_only_what_nothing_names_goes(tmp_path: Path) -> None:
     assert len(live_tuples(table, tag="here")) == 4
 
 
-def test_young_files_may_belong_to_a_commit_in_flight(tmp_path: Path) -> None:
+def test_recent_files_are_kept(tmp_path: Path) -> None:
     """MT-51"""
     table = busy_table(tmp_path)
     leave(local(table) / "data" / "young.parquet", age_days=2)
@@ -111,7 +111,7 @@ def test_young_files_may_belong_to_a_commit_in_flight(tmp_path: Path) -> None:
     assert table.maintenance.remove_orphan_files(older_than=later, allow_recent=True).deleted_files_count == 1
 
 
-def test_catalog_and_unknown_things_are_not_the_tables(tmp_path: Path) -> None:
+def test_catalog_and_unknown_files_are_kept(tmp_path: Path) -> None:
     """MT-50: a table in the catalog's own directory; the catalog's file and everything unknown stay."""
     catalog = new_lake(tmp_path / "lake")
     table = catalog.create_table("db.t", KEYED, key=["id1", "id2"], location=f"file://{tmp_path / 'lake'}")
@@ -135,9 +135,7 @@ def test_catalog_and_unknown_things_are_not_the_tables(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("path", "is_own"), [("{}/rows", True), ("{}/rows/", True), ("{}", False), ("{}/..", False), ("{}2", False)]
 )
-def test_directory_that_a_property_names_is_the_tables_below_its_location(
-    tmp_path: Path, path: str, is_own: bool
-) -> None:
+def test_only_data_paths_below_the_location_are_searched(tmp_path: Path, path: str, is_own: bool) -> None:
     """MT-50: not the location itself, and nothing above it: everything in it would be the table's own."""
     table = busy_table(tmp_path)
     location = table.location.rstrip("/")
@@ -149,7 +147,7 @@ def test_directory_that_a_property_names_is_the_tables_below_its_location(
     assert (orphan in files_on_disk(table)) is not is_own
 
 
-def test_table_inside_another_of_the_catalog_is_refused(tmp_path: Path) -> None:
+def test_nested_table_locations_are_rejected(tmp_path: Path) -> None:
     """MT-52: in both directions."""
     table = busy_table(tmp_path)
     inner = table.catalog.create_table("db.inner", KEYED, location=f"{table.location}/data/inner")
@@ -162,7 +160,7 @@ def test_table_inside_another_of_the_catalog_is_refused(tmp_path: Path) -> None:
     assert neighbour.maintenance.remove_orphan_files().deleted_files_count == 0
 
 
-def test_table_around_another_whose_location_ends_with_a_slash(tmp_path: Path) -> None:
+def test_nested_table_is_detected_despite_trailing_slash(tmp_path: Path) -> None:
     """MT-52: as other writers leave it."""
     outer = busy_table(tmp_path)
     inner = outer.catalog.create_table("db.inner", KEYED, location=f"{outer.location}/data/inner")
@@ -174,7 +172,7 @@ def test_table_around_another_whose_location_ends_with_a_slash(tmp_path: Path) -
         inner.maintenance.remove_orphan_files()
 
 
-def test_table_of_a_namespace_in_another_is_seen(tmp_path: Path) -> None:
+def test_nested_namespace_tables_are_detected(tmp_path: Path) -> None:
     """MT-52: namespaces are nested, and a listing returns only the top level."""
     table = busy_table(tmp_path)
     for namespace in ("db2", "db2.part", "db2.part.small"):
@@ -188,7 +186,7 @@ def test_table_of_a_namespace_in_another_is_seen(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["write.data.path", "write.object-storage.path", "write.folder-storage.path"])
-def test_table_whose_property_leads_into_the_directory_of_another_keeps_its_files(tmp_path: Path, name: str) -> None:
+def test_files_of_another_table_by_path_property_are_kept(tmp_path: Path, name: str) -> None:
     """MT-52: its location is elsewhere, and the files in its metadata look like orphans of the other table."""
     table = busy_table(tmp_path)
     place = f"{table.location}/data/of-the-other"
@@ -203,7 +201,7 @@ def test_table_whose_property_leads_into_the_directory_of_another_keeps_its_file
     other.maintenance.remove_orphan_files()
 
 
-def test_metadata_of_a_table_that_no_catalog_knows_is_refused(tmp_path: Path) -> None:
+def test_unknown_table_metadata_in_the_directory_is_rejected(tmp_path: Path) -> None:
     """MT-52: registered elsewhere, perhaps; its files would all look like orphans."""
     table = busy_table(tmp_path)
     elsewhere = new_lake(tmp_path / "elsewhere")
@@ -215,7 +213,7 @@ def test_metadata_of_a_table_that_no_catalog_knows_is_refused(tmp_path: Path) ->
     assert live_tuples(foreign) == [("f", 1, "x")]
 
 
-def test_copy_of_the_tables_metadata_is_refused(tmp_path: Path) -> None:
+def test_copied_table_metadata_is_rejected(tmp_path: Path) -> None:
     """MT-52: a copy of the metadata in another directory references files of the table."""
     table = busy_table(tmp_path)
     shutil.copytree(local(table) / "metadata", local(table) / "data" / "copy" / "metadata")
@@ -224,7 +222,7 @@ def test_copy_of_the_tables_metadata_is_refused(tmp_path: Path) -> None:
         table.maintenance.remove_orphan_files()
 
 
-def test_old_metadata_versions_go_and_unreadable_ones_stay(tmp_path: Path) -> None:
+def test_old_metadata_files_are_removed_and_unreadable_ones_kept(tmp_path: Path) -> None:
     """MT-50, MT-52"""
     table = busy_table(tmp_path)
     logged = (entry.metadata_file for entry in table.metadata.metadata_log)
@@ -238,7 +236,7 @@ def test_old_metadata_versions_go_and_unreadable_ones_stay(tmp_path: Path) -> No
     assert {path.name for path in (local(table) / "metadata").iterdir()} >= named
 
 
-def test_commit_during_the_job_is_not_taken_for_an_orphan(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_concurrently_committed_file_is_not_an_orphan(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """MT-51: listed before it was committed, named after; age alone would not have saved it here."""
     table = busy_table(tmp_path)
     other = tf.open_catalog(str(tmp_path / "lake")).load_table("db.t")
@@ -256,7 +254,7 @@ def test_commit_during_the_job_is_not_taken_for_an_orphan(tmp_path: Path, monkey
     assert ("late", 1, "x") in live_tuples(table.refresh())
 
 
-def test_location_inside_the_table_only(tmp_path: Path) -> None:
+def test_location_argument_must_be_inside_the_table(tmp_path: Path) -> None:
     """MT-50"""
     table = busy_table(tmp_path)
     inside, beside = leave(local(table) / "data" / "p" / "a.parquet"), leave(local(table) / "data" / "q" / "a.parquet")
@@ -269,14 +267,14 @@ def test_location_inside_the_table_only(tmp_path: Path) -> None:
         table.maintenance.remove_orphan_files(location=f"{table.location}2")
 
 
-def test_table_that_keeps_all_files(tmp_path: Path) -> None:
+def test_gc_disabled_table_is_rejected(tmp_path: Path) -> None:
     """MT-52"""
     table = keyed_table(tmp_path, properties={"gc.enabled": "false"})
     with pytest.raises(UnsupportedFeatureError, match=r"gc\.enabled"):
         table.maintenance.remove_orphan_files()
 
 
-def test_what_another_writer_forbade_since_is_seen(tmp_path: Path) -> None:
+def test_concurrently_disabled_gc_is_respected(tmp_path: Path) -> None:
     """MT-52: the current properties of the table count, not the properties that the handle has loaded."""
     table = busy_table(tmp_path)
     orphan = leave(local(table) / "data" / "dead.parquet")
@@ -287,7 +285,7 @@ def test_what_another_writer_forbade_since_is_seen(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("file_io", [PyArrowFileIO, FsspecFileIO])
-def test_every_file_system_lists_the_same(tmp_path: Path, file_io: type[FileIO]) -> None:
+def test_all_file_systems_list_the_same_files(tmp_path: Path, file_io: type[FileIO]) -> None:
     expected = {leave(tmp_path / "t" / name): 5 for name in ("a", "d/b", "d/e/c=1")}
     root = f"file://{tmp_path}/t"
     listed = listing._list_with_arrow if file_io is PyArrowFileIO else listing._list_with_fsspec
@@ -305,7 +303,7 @@ def listed(table: tf.Table, scheme: str, *more: str) -> pa.Table:
     return pa.table({"file_path": paths, "last_modified": pa.array([0] * len(paths), pa.timestamp("us", tz="UTC"))})
 
 
-def test_list_of_somebody_else(tmp_path: Path) -> None:
+def test_given_file_list_is_used(tmp_path: Path) -> None:
     """MT-50: other locations are ignored, and files that the table references stay."""
     table = busy_table(tmp_path)
     elsewhere = leave(tmp_path / "else" / "x.parquet")
@@ -319,7 +317,7 @@ def test_list_of_somebody_else(tmp_path: Path) -> None:
         table.maintenance.remove_orphan_files(file_list=pa.table({"file_path": ["a"]}))
 
 
-def test_list_of_somebody_else_says_more_than_is_asked_and_less_than_is_needed(tmp_path: Path) -> None:
+def test_given_file_list_with_other_locations_and_missing_times(tmp_path: Path) -> None:
     """MT-50, MT-51: files outside the location stay, as do files without a time in the list."""
     table = busy_table(tmp_path)
     asked, beside, timeless = (
@@ -339,7 +337,7 @@ def test_list_of_somebody_else_says_more_than_is_asked_and_less_than_is_needed(t
             table.maintenance.remove_orphan_files(file_list=pa.table(wrong))
 
 
-def test_file_that_the_store_does_not_let_go_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_undeletable_file_is_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """MT-50: together with a file that is removed and a file that is too young."""
     table = busy_table(tmp_path)
     stays, goes = (leave(local(table) / "data" / name) for name in ("a.parquet", "b.parquet"))
@@ -358,7 +356,7 @@ def test_file_that_the_store_does_not_let_go_is_named(tmp_path: Path, monkeypatc
     assert goes not in files_on_disk(table)
 
 
-def test_files_that_metadata_names_otherwise(tmp_path: Path) -> None:
+def test_path_scheme_mismatch_stops_the_job_unless_declared_equal(tmp_path: Path) -> None:
     """MT-50: another scheme stops the job, unless the caller states that both are the same."""
     there = [ListedFile(f"{scheme}://a/t/data/{name}", 1, 0) for scheme, name in (("new", "x"), ("new", "y"))]
     named = ["old://a/t/data/x"]

@@ -45,7 +45,7 @@ def facts(table: tf.Table) -> dict[str, tuple[object, ...]]:
 
 
 @pytest.mark.parametrize("version", ["2", "3"])
-def test_entries_keep_everything_that_they_inherited(tmp_path: Path, version: str) -> None:
+def test_entries_keep_inherited_values(tmp_path: Path, version: str) -> None:
     """MT-48, CP-15: snapshot id, both sequence numbers and, in version 3, the row ids."""
     table = partitioned(tmp_path, properties={"format-version": version})
     before, entries = live_tuples(table), facts(table)
@@ -65,7 +65,7 @@ def test_entries_keep_everything_that_they_inherited(tmp_path: Path, version: st
     assert snapshot.summary["total-records"] == "36"
 
 
-def test_manifests_of_the_target_size_hold_neighbouring_partitions(tmp_path: Path) -> None:
+def test_manifests_are_clustered_by_partition(tmp_path: Path) -> None:
     """MT-48: a scan of one partition reads one of them."""
     table = partitioned(tmp_path)
     size = sum(manifest.manifest_length_bytes for manifest in of(table, ManifestContent.DATA))
@@ -81,7 +81,7 @@ def test_manifests_of_the_target_size_hold_neighbouring_partitions(tmp_path: Pat
     assert (plan.pruning.data_manifest_count, plan.pruning.skipped_data_manifest_count) == (3, 2)
 
 
-def test_second_run_finds_everything_in_order(tmp_path: Path) -> None:
+def test_second_run_changes_nothing(tmp_path: Path) -> None:
     """MT-48"""
     table = partitioned(tmp_path)
     first = table.maintenance.rewrite_manifests()
@@ -104,7 +104,7 @@ def test_dry_run_counts_and_writes_nothing(tmp_path: Path) -> None:
     assert planned.added_manifests_count == done.added_manifests_count
 
 
-def test_each_spec_has_manifests_of_its_own(tmp_path: Path) -> None:
+def test_manifests_are_rewritten_per_spec(tmp_path: Path) -> None:
     """MT-48: and one spec can be rewritten alone."""
     table = partitioned(tmp_path)
     with table.update_spec() as update:
@@ -122,12 +122,12 @@ def test_each_spec_has_manifests_of_its_own(tmp_path: Path) -> None:
     assert (live_tuples(table), facts(table)) == (before, entries)
 
 
-def test_unknown_spec_is_named(tmp_path: Path) -> None:
+def test_unknown_spec_error_names_it(tmp_path: Path) -> None:
     with pytest.raises(InvalidArgumentError, match="no partition spec 17"):
         partitioned(tmp_path).maintenance.rewrite_manifests(spec_id=17)
 
 
-def test_named_fields_may_be_those_of_an_older_spec(tmp_path: Path) -> None:
+def test_sort_by_fields_of_an_older_spec(tmp_path: Path) -> None:
     """MT-48: the current one does not have them."""
     table = partitioned(tmp_path)
     with table.update_spec() as update:
@@ -138,9 +138,7 @@ def test_named_fields_may_be_those_of_an_older_spec(tmp_path: Path) -> None:
         table.maintenance.rewrite_manifests(sort_by=["id1"])
 
 
-def test_commits_of_others_between_planning_and_commit_are_taken_in(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_concurrent_commits_are_included(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """MT-48: the manifests are made from the head of each attempt; a lost race loses no file."""
     table = partitioned(tmp_path)
     other = another_handle(table)
@@ -187,7 +185,7 @@ def test_manifests_of_one_partition_are_clustered_by_key(tmp_path: Path) -> None
     assert [task.data_file.lower_bounds[1] for task in plan.tasks if task.data_file.lower_bounds] == [b"c"]
 
 
-def test_named_fields_come_first_in_the_order(tmp_path: Path) -> None:
+def test_sort_by_fields_come_first(tmp_path: Path) -> None:
     """MT-48: sort_by puts files of one value of a later field together."""
     table = keyed_table(
         tmp_path, partition_by=("id1", "payload"), properties={"commit.manifest.target-size-bytes": "25000"}
@@ -221,7 +219,7 @@ def removed_entries(table: tf.Table) -> list[str]:
 
 
 @pytest.mark.parametrize("version", ["2", "3"])
-def test_entries_of_removed_files_leave(tmp_path: Path, version: str) -> None:
+def test_entries_of_removed_files_are_dropped(tmp_path: Path, version: str) -> None:
     """MT-48: both in manifests with live files and in manifests without any; they have bounds of deleted rows."""
     table = partitioned(tmp_path, properties={"format-version": version})
     table.maintenance.rewrite_manifests()
@@ -236,7 +234,7 @@ def test_entries_of_removed_files_leave(tmp_path: Path, version: str) -> None:
     assert table.verify(deep=True).is_clean
 
 
-def test_head_without_a_live_file_keeps_no_entry(tmp_path: Path) -> None:
+def test_head_without_live_files_has_no_entries(tmp_path: Path) -> None:
     """MT-48"""
     table = keyed_table(tmp_path)
     table.append(rows("a", range(5)))

@@ -33,7 +33,7 @@ def scattered(tmp_path: Path) -> tf.Table:
     return table
 
 
-def test_files_of_one_data_file_become_one(tmp_path: Path) -> None:
+def test_position_deletes_of_one_data_file_are_merged(tmp_path: Path) -> None:
     """MT-18"""
     table = scattered(tmp_path)
     before = live_tuples(table)
@@ -55,7 +55,7 @@ def test_dry_run_writes_nothing(tmp_path: Path) -> None:
     assert (table.refresh().snapshot_id, files_on_disk(table)) == (snapshot_id, files)
 
 
-def test_number_of_files_and_all_of_them(tmp_path: Path) -> None:
+def test_min_input_files_and_rewrite_all(tmp_path: Path) -> None:
     table = scattered(tmp_path)
     assert table.maintenance.rewrite_position_delete_files(min_input_files=4).rewritten_delete_files_count == 0
     assert table.maintenance.rewrite_position_delete_files(rewrite_all=True).rewritten_delete_files_count == 4
@@ -64,14 +64,14 @@ def test_number_of_files_and_all_of_them(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("least", [0, -1, True, "2", 1.5, None])
-def test_number_of_files_that_is_none(tmp_path: Path, least: Any) -> None:
+def test_invalid_min_input_files_is_rejected(tmp_path: Path, least: Any) -> None:
     table = scattered(tmp_path)
     with pytest.raises(InvalidArgumentError):
         table.maintenance.rewrite_position_delete_files(min_input_files=least)
     assert table.maintenance.rewrite_position_delete_files(min_input_files=1).rewritten_delete_files_count == 4
 
 
-def test_filter_chooses_data_files(tmp_path: Path) -> None:
+def test_filter_selects_data_files(tmp_path: Path) -> None:
     table = scattered(tmp_path)
     assert table.maintenance.rewrite_position_delete_files(where="id1 = 'b'").rewritten_delete_files_count == 0
     assert table.maintenance.rewrite_position_delete_files(where="id1 = 'a'").rewritten_delete_files_count == 3
@@ -79,7 +79,7 @@ def test_filter_chooses_data_files(tmp_path: Path) -> None:
         table.maintenance.rewrite_position_delete_files(where="id = 'a'")
 
 
-def test_shared_file_leaves_when_all_that_it_names_have_their_own(tmp_path: Path) -> None:
+def test_shared_file_is_removed_after_all_its_data_files_are_rewritten(tmp_path: Path) -> None:
     """MT-18, DA-1: with a filter that leaves one of the data files out, the shared file stays."""
     table = keyed_table(tmp_path)
     for letter in "ab":
@@ -98,7 +98,7 @@ def test_shared_file_leaves_when_all_that_it_names_have_their_own(tmp_path: Path
     assert live_tuples(table) == before
 
 
-def test_rows_of_keyed_deletes_are_not_named(tmp_path: Path) -> None:
+def test_keyed_deletes_are_unchanged(tmp_path: Path) -> None:
     """MT-18: equality and range deletes stay unchanged."""
     table = scattered(tmp_path)
     table.delete_prefix({"id1": "a", "id2": 7})
@@ -112,7 +112,7 @@ def test_rows_of_keyed_deletes_are_not_named(tmp_path: Path) -> None:
     assert live_tuples(table) == before
 
 
-def test_deletes_of_files_that_left_leave(tmp_path: Path) -> None:
+def test_deletes_of_removed_data_files_are_removed(tmp_path: Path) -> None:
     """MT-10"""
     table = scattered(tmp_path)
     a = next(file for file in live_data_files(table) if file.lower_bounds and b"a" in file.lower_bounds.values())
@@ -124,7 +124,7 @@ def test_deletes_of_files_that_left_leave(tmp_path: Path) -> None:
     assert live_tuples(table) == before
 
 
-def test_what_names_a_file_that_left_leaves_along(tmp_path: Path) -> None:
+def test_dangling_delete_files_are_removed_along(tmp_path: Path) -> None:
     """MT-10, MT-18: together with files that are merged; a writer leaves it if it planned before the data file was
     removed."""
     table = keyed_table(tmp_path)
@@ -141,7 +141,7 @@ def test_what_names_a_file_that_left_leaves_along(tmp_path: Path) -> None:
     assert live_tuples(table) == before == [("b", number, "x") for number in (0, 2, 3)]
 
 
-def test_v3_table_gets_vectors_in_their_place(tmp_path: Path) -> None:
+def test_v3_position_deletes_become_vectors(tmp_path: Path) -> None:
     """MT-18, DA-7: position delete files of version 2, after an upgrade."""
     table = new_table(new_catalog(tmp_path), 2)
     table.append(v3_rows("a", *range(6)))
@@ -155,7 +155,7 @@ def test_v3_table_gets_vectors_in_their_place(tmp_path: Path) -> None:
     assert ids(table) == before
 
 
-def test_vector_takes_in_a_shared_file_that_stays_for_others(tmp_path: Path) -> None:
+def test_vector_merges_a_shared_file_that_is_kept_for_others(tmp_path: Path) -> None:
     """MT-18, DA-7"""
     table = keyed_table(tmp_path)
     for letter in "ab":
@@ -173,7 +173,7 @@ def test_vector_takes_in_a_shared_file_that_stays_for_others(tmp_path: Path) -> 
     assert live_tuples(table) == before
 
 
-def test_change_feed_sees_each_deleted_row_once(tmp_path: Path) -> None:
+def test_change_feed_reports_each_deleted_row_once(tmp_path: Path) -> None:
     """MT-18: positions that moved to another file are no deletes of that commit."""
     table = scattered(tmp_path)
     before = table.snapshot_id
@@ -183,7 +183,7 @@ def test_change_feed_sees_each_deleted_row_once(tmp_path: Path) -> None:
     assert table.changes(from_snapshot_id=before).to_arrow()["id2"].to_pylist() == [7]
 
 
-def test_rewrite_while_others_write(tmp_path: Path) -> None:
+def test_concurrent_deletes_are_included(tmp_path: Path) -> None:
     """MT-18: planned on the head that it is committed on, so a delete in between is part of it."""
     table = scattered(tmp_path)
     other = tf.open_catalog(str(tmp_path / "lake")).load_table("db.t")
@@ -206,7 +206,7 @@ def test_rewrite_while_others_write(tmp_path: Path) -> None:
     assert len(added) == 2, "the other's delete and the new file: the one of the attempt that failed was removed"
 
 
-def test_position_delete_of_an_old_writer(tmp_path: Path) -> None:
+def test_position_delete_with_data_file_in_bounds(tmp_path: Path) -> None:
     """DA-1: its entry names the data file by bounds or by referenced_data_file."""
     table = keyed_table(tmp_path)
     table.append(rows("a", range(4)))
@@ -219,7 +219,7 @@ def test_position_delete_of_an_old_writer(tmp_path: Path) -> None:
     assert live_tuples(table) == before
 
 
-def test_named_data_files_alone_are_looked_at(tmp_path: Path) -> None:
+def test_only_paths_limits_the_data_files(tmp_path: Path) -> None:
     """MT-18"""
     table = scattered(tmp_path)
     named = {file.file_path for file in live_data_files(table)}

@@ -49,7 +49,7 @@ def column_flaws(
 
 
 @pytest.mark.parametrize("parts", [[[1], [5]], [[5], [1]], [[5, 1]], [[5, None], [None], [1]]])
-def test_one_bound_is_held_against_the_values_without_the_other(parts: list[list[int | None]]) -> None:
+def test_single_bound_is_checked_against_values(parts: list[list[int | None]]) -> None:
     for stated, told in (
         ({"lower": 2}, "1, below"),
         ({"upper": 4}, "5, above"),
@@ -63,7 +63,7 @@ def test_one_bound_is_held_against_the_values_without_the_other(parts: list[list
     assert column_flaws(parts, LongType(), pa.int64()) == []
 
 
-def test_values_finer_than_the_type_of_the_column_are_cut_as_readers_cut_them() -> None:
+def test_finer_values_are_truncated_like_in_readers() -> None:
     """Other writers store nanoseconds in columns of microseconds."""
     parts = [[1_000_999, 5_000_001]]
     bounds = {"lower": 1_000, "upper": 5_000}

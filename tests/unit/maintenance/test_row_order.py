@@ -60,7 +60,7 @@ def ordered(rows: pa.Table, schema: Schema, order: Any) -> pa.Table:
 
 
 @pytest.mark.parametrize("value_type", VALUES, ids=str)
-def test_values_of_every_type_in_every_direction(value_type: Any) -> None:
+def test_sort_by_every_type_and_direction(value_type: Any) -> None:
     """MT-93: the order of RD-4, turned over, with nulls at either end; the second column decides between equals."""
     from tableformat.metadata.arrow_schema import arrow_schema
 
@@ -80,7 +80,7 @@ def test_values_of_every_type_in_every_direction(value_type: Any) -> None:
         assert all(one > other for one, other in zip(numbers[::2], numbers[1::2], strict=True))
 
 
-def test_default_places_of_nulls_are_icebergs() -> None:
+def test_default_null_order_is_icebergs() -> None:
     schema = Schema(NestedField(1, "x", LongType()))
     told = row_order(schema, sort_by=["x"]), row_order(schema, sort_by=["`x` DESC"])
     assert [each.columns[0].nulls_first for each in told if each is not None] == [True, False]
@@ -108,7 +108,7 @@ def stored(table: tf.Table) -> pa.Table:
 
 
 @pytest.mark.parametrize("version", [2, 3])
-def test_files_are_in_the_order_that_was_asked_for(tmp_path: Path, version: int) -> None:
+def test_files_are_sorted_as_requested(tmp_path: Path, version: int) -> None:
     """MT-93, FM-7, MT-49: rows and their ids stay, deleted ones go, and no marker promises the order of a key."""
     table = points(tmp_path, version=version, properties={WRITE_MEMORY_BYTES: "200000"})
     table.delete("v = 5", mode="scan")
@@ -138,7 +138,7 @@ def shares_read(tmp_path: Path, filters: tuple[str, ...], **order: Any) -> list[
     return [len(table.scan(where).plan().tasks) / files for where in filters]
 
 
-def test_z_order_keeps_what_is_near_together(tmp_path: Path) -> None:
+def test_z_order_clusters_both_columns(tmp_path: Path) -> None:
     """MT-94: a filter on either column reads few of the files; a sort serves the first column alone."""
     filters = ("a = 9000", "b = 9")
     by_first, by_second = shares_read(tmp_path / "sort", filters, sort_by=["a", "b"])
@@ -147,7 +147,7 @@ def test_z_order_keeps_what_is_near_together(tmp_path: Path) -> None:
     assert max(shares_read(tmp_path / "z-order", filters, z_order=["a", "b"])) < 0.4
 
 
-def test_orders_that_are_refused(tmp_path: Path) -> None:
+def test_invalid_sort_orders_are_rejected(tmp_path: Path) -> None:
     """MT-93, FM-6."""
     table = points(tmp_path)
     nested = table.catalog.create_table(  # type: ignore[union-attr]
@@ -168,7 +168,7 @@ def test_orders_that_are_refused(tmp_path: Path) -> None:
             compact(**arguments)  # type: ignore[arg-type]
 
 
-def test_a_key_is_the_order_of_its_table(tmp_path: Path) -> None:
+def test_keyed_table_only_accepts_its_key_order(tmp_path: Path) -> None:
     """MT-93, FM-6: its leading columns may be named; the files keep the marker."""
     with new_lake(tmp_path) as catalog:
         table = catalog.create_table("db.t", POINTS, key=["a", "name"])

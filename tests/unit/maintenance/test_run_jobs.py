@@ -35,7 +35,7 @@ def statuses(result: Any) -> dict[str, str]:
     return {report.job: report.status.value for report in result.jobs}
 
 
-def test_everything_in_order(tmp_path: Path) -> None:
+def test_run_executes_all_jobs_in_order(tmp_path: Path) -> None:
     """MT-60: afterwards the table is a few files without deletes, with the rows that it had."""
     table = worn_table(tmp_path, properties={"history.expire.max-snapshot-age-ms": "1"})
     before = live_tuples(table)
@@ -53,7 +53,7 @@ def test_everything_in_order(tmp_path: Path) -> None:
     assert "convert_deletes" in str(result)
 
 
-def test_second_run_has_nothing_to_do(tmp_path: Path) -> None:
+def test_second_run_changes_nothing(tmp_path: Path) -> None:
     """MT-60"""
     table = worn_table(tmp_path)
     table.maintenance.run()
@@ -72,7 +72,7 @@ def test_dry_run_changes_nothing(tmp_path: Path) -> None:
     assert all(report.result is None or report.result.dry_run for report in result.jobs)
 
 
-def test_time_that_is_used_up(tmp_path: Path) -> None:
+def test_exhausted_time_budget_stops_jobs(tmp_path: Path) -> None:
     """MT-60: before the first job, nothing begins; in the middle of a conversion, it stops without harm."""
     table = worn_table(tmp_path)
     before, head = live_tuples(table), table.snapshot_id
@@ -118,7 +118,7 @@ def test_unknown_outcome_ends_the_run(tmp_path: Path, monkeypatch: pytest.Monkey
         assert "unknown whether compact was committed" in result.report_of(job).reason
 
 
-def test_branch_and_its_target(tmp_path: Path) -> None:
+def test_run_on_branch_with_publish_target(tmp_path: Path) -> None:
     """MT-60, MT-30: files are rewritten on the branch and published; on the target nothing is."""
     table = worn_table(tmp_path)
     table.create_branch("ingest")
@@ -153,7 +153,7 @@ def test_branch_is_published_at_the_end(tmp_path: Path) -> None:
     )
 
 
-def test_arguments_that_make_no_sense(tmp_path: Path) -> None:
+def test_invalid_arguments_are_rejected(tmp_path: Path) -> None:
     """MT-60"""
     table = keyed_table(tmp_path)
     with pytest.raises(InvalidArgumentError, match="Did you mean 'compact'"):
@@ -170,7 +170,7 @@ def test_arguments_that_make_no_sense(tmp_path: Path) -> None:
         table.maintenance.run(only=["compact"]).report_of("publish")
 
 
-def test_a_window_moves_by_a_clock_alone(tmp_path: Path) -> None:
+def test_only_time_windows_are_advanced(tmp_path: Path) -> None:
     """MT-60, RP-11: one over numbers, and ranges without a window, are left out of a run."""
     catalog = new_lake(tmp_path / "lake")
     schema = pa.schema([pa.field("n", pa.int64(), nullable=False)])
@@ -185,7 +185,7 @@ def test_a_window_moves_by_a_clock_alone(tmp_path: Path) -> None:
         assert table.refresh().snapshot_id == head
 
 
-def test_a_window_over_days_moves(tmp_path: Path) -> None:
+def test_window_over_days_is_advanced(tmp_path: Path) -> None:
     """MT-60, RP-11"""
     catalog = new_lake(tmp_path / "lake")
     schema = pa.schema([pa.field("day", pa.date32(), nullable=False)])
@@ -198,7 +198,7 @@ def test_a_window_over_days_moves(tmp_path: Path) -> None:
     assert table.refresh().scan().count() == 0
 
 
-def test_a_run_knows_what_others_set_meanwhile(tmp_path: Path) -> None:
+def test_run_uses_concurrently_set_properties(tmp_path: Path) -> None:
     """MT-60, MT-30: a handle that is older than the publish target leaves the files of the target alone."""
     table = worn_table(tmp_path)
     other = tf.open_catalog(str(tmp_path / "lake")).load_table("db.t")

@@ -54,7 +54,7 @@ def keys_of(batches: Iterator[pa.RecordBatch]) -> list[int]:
     return [key for batch in batches for key in batch.column("k").to_pylist()]
 
 
-def test_run_is_opened_only_when_the_cut_reaches_it(tmp_path: Path) -> None:
+def test_sorted_run_is_opened_only_when_needed(tmp_path: Path) -> None:
     """MT-43: runs that follow one another need the memory of one."""
     opened: list[str] = []
 
@@ -73,7 +73,7 @@ def test_run_is_opened_only_when_the_cut_reaches_it(tmp_path: Path) -> None:
     assert opened == ["first", "second"]
 
 
-def test_more_runs_than_may_be_open_are_merged_on_disk_first(tmp_path: Path) -> None:
+def test_excess_runs_are_merged_on_disk_first(tmp_path: Path) -> None:
     """MT-43"""
     runs = [long_run(list(range(start, 200, 7))) for start in range(7)]
     stream = merged(runs, MergeOrder(LONG), 1, tmp_path, fan_in=2)

@@ -60,7 +60,7 @@ def summary(table: tf.Table) -> dict[str, str]:
     return snapshot.summary.additional_properties
 
 
-def test_a_writer_keeps_its_table_in_shape(tmp_path: Path) -> None:
+def test_writer_mode_bounds_the_number_of_files(tmp_path: Path) -> None:
     """MT-80, MT-82."""
     table = table_of(tmp_path, "writer")
     left = replace_often(table, 40)
@@ -70,7 +70,7 @@ def test_a_writer_keeps_its_table_in_shape(tmp_path: Path) -> None:
     assert table.verify(deep=True).is_clean
 
 
-def test_nobody_does_it_unasked(tmp_path: Path) -> None:
+def test_upkeep_off_does_not_merge_files(tmp_path: Path) -> None:
     """MT-83."""
     table = table_of(tmp_path, "off")
     replace_often(table, 10)
@@ -78,7 +78,7 @@ def test_nobody_does_it_unasked(tmp_path: Path) -> None:
     assert "tableformat.history.max-snapshots" not in table.properties
 
 
-def test_the_handle_stays_at_the_snapshot_of_its_verb(tmp_path: Path) -> None:
+def test_handle_stays_at_the_snapshot_of_its_operation(tmp_path: Path) -> None:
     table = table_of(tmp_path, "writer")
     replace_often(table, 3)
     result = table.replace(rows("a", [0]), prefix=["id1", "id2"])
@@ -86,7 +86,7 @@ def test_the_handle_stays_at_the_snapshot_of_its_verb(tmp_path: Path) -> None:
     assert table.refresh().snapshot_id != result.snapshot_id
 
 
-def test_a_thread_does_it_beside_the_writer(tmp_path: Path) -> None:
+def test_background_mode_runs_in_a_thread(tmp_path: Path) -> None:
     """MT-86."""
     table = table_of(tmp_path, "background")
     left = replace_often(table, 24)
@@ -98,7 +98,7 @@ def test_a_thread_does_it_beside_the_writer(tmp_path: Path) -> None:
     assert int(summary(table)["total-data-files"]) < 20
 
 
-def test_the_thread_ends_when_nothing_is_due(tmp_path: Path) -> None:
+def test_background_thread_ends_when_no_work_is_due(tmp_path: Path) -> None:
     table = table_of(tmp_path, "background")
     background = Background()
     background.notify(another_handle(table).iceberg, "main")
@@ -110,7 +110,7 @@ def test_the_thread_ends_when_nothing_is_due(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("mode", ["writer", "background"])
-def test_a_table_that_is_purged_in_the_middle_of_a_round_is_no_failure(
+def test_table_purged_during_a_round_is_not_a_failure(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, mode: str
 ) -> None:
     """MT-101: the files that the round was about to read are gone."""
@@ -133,7 +133,7 @@ def test_a_table_that_is_purged_in_the_middle_of_a_round_is_no_failure(
     assert not Path(str(local_path(table.location))).exists()
 
 
-def test_one_process_at_a_time(tmp_path: Path) -> None:
+def test_background_upkeep_runs_in_one_process_at_a_time(tmp_path: Path) -> None:
     """MT-86."""
     table = table_of(tmp_path, "off")
     replace_often(table, 8)
@@ -152,7 +152,7 @@ def test_one_process_at_a_time(tmp_path: Path) -> None:
     assert int(summary(table)["total-data-files"]) < 8
 
 
-def test_a_lost_race_costs_the_merge_and_nothing_else(tmp_path: Path) -> None:
+def test_lost_race_discards_only_the_merge(tmp_path: Path) -> None:
     """MT-85."""
     table = table_of(tmp_path, "off")
     left = replace_often(table, 8)
@@ -170,14 +170,14 @@ def test_a_lost_race_costs_the_merge_and_nothing_else(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("name", "value"), [("tableformat.upkeep.write-amplification", "1"), ("tableformat.upkeep.max-bytes", "1")]
 )
-def test_budgets_are_kept(tmp_path: Path, name: str, value: str) -> None:
+def test_write_budgets_limit_merges(tmp_path: Path, name: str, value: str) -> None:
     """MT-84."""
     table = table_of(tmp_path, "writer", **{name: value})
     replace_often(table, 12)
     assert int(summary(table)["total-data-files"]) == 12
 
 
-def test_what_was_written_and_rewritten_is_counted(tmp_path: Path) -> None:
+def test_write_amplification_ledger_counts_bytes(tmp_path: Path) -> None:
     table = table_of(tmp_path, "off", **{"tableformat.history.max-snapshots": "12"})
     written = rewritten = 0
     for number in range(20):
@@ -191,7 +191,7 @@ def test_what_was_written_and_rewritten_is_counted(tmp_path: Path) -> None:
     assert len(table.metadata.snapshots) == 12
 
 
-def test_a_failure_is_not_the_writers(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_upkeep_failure_does_not_fail_the_writer(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     table = table_of(tmp_path, "writer")
     replace_often(table, 2)
     path = local_path(table.inspect.data_files()["file_path"][0].as_py())
@@ -220,14 +220,14 @@ def waiting(table: tf.Table) -> Iterator[tf.Table]:
     assert background.wait(30)
 
 
-def test_upkeep_that_is_turned_off_while_it_waits_is_not_done(tmp_path: Path) -> None:
+def test_upkeep_disabled_while_waiting_does_not_run(tmp_path: Path) -> None:
     """MT-101: the current properties count."""
     with waiting(table_of(tmp_path, "off")) as table:
         table.set_properties({"tableformat.upkeep": "off"})
     assert int(summary(table)["total-data-files"]) == 8
 
 
-def test_a_branch_that_is_gone_before_its_upkeep_is_no_failure(tmp_path: Path) -> None:
+def test_branch_dropped_before_upkeep_is_not_a_failure(tmp_path: Path) -> None:
     """MT-101: one that was published, for example."""
     table = table_of(tmp_path, "off")
     with waiting(table):
@@ -240,7 +240,7 @@ def test_a_branch_that_is_gone_before_its_upkeep_is_no_failure(tmp_path: Path) -
     assert table.maintenance.upkeep_metrics.failure_count == 0
 
 
-def test_ctrl_c_during_the_upkeep_of_a_writer_ends_the_writer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_ctrl_c_during_writer_upkeep_stops_the_writer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """MT-83, CP-51: it was logged as a failure of upkeep, and the writer went on. The writer's own commit is known."""
     eager = {"tableformat.upkeep.files-per-level": "2", "tableformat.upkeep.write-amplification": "1000"}
     table = keyed_table(tmp_path, properties={"tableformat.upkeep": "writer", **eager})
@@ -263,7 +263,7 @@ def test_ctrl_c_during_the_upkeep_of_a_writer_ends_the_writer(tmp_path: Path, mo
     assert table.verify(deep=True).is_clean
 
 
-def test_snapshots_expire_as_far_as_the_table_says(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_upkeep_expires_snapshots_by_table_property(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """MT-87."""
     table = table_of(tmp_path, "writer")
     table.set_properties({"tableformat.history.max-snapshots": "5"})
@@ -272,7 +272,7 @@ def test_snapshots_expire_as_far_as_the_table_says(tmp_path: Path, monkeypatch: 
     assert len(table.refresh().metadata.snapshots) < 14
 
 
-def test_a_publish_target_keeps_its_files(tmp_path: Path) -> None:
+def test_upkeep_does_not_change_a_publish_target(tmp_path: Path) -> None:
     table = table_of(tmp_path, "off")
     table.append(rows("a", range(3)))
     table.create_branch("ingest")
@@ -302,13 +302,13 @@ def test_a_dry_run_changes_nothing(tmp_path: Path) -> None:
         ("tableformat.history.max-snapshots", "none"),
     ],
 )
-def test_values_are_judged_when_they_are_set(tmp_path: Path, name: str, value: str) -> None:
+def test_invalid_upkeep_properties_are_rejected_when_set(tmp_path: Path, name: str, value: str) -> None:
     table = keyed_table(tmp_path)
     with pytest.raises(InvalidArgumentError, match=name):
         table.set_properties({name: value})
 
 
-def test_a_base_waits_until_its_share_lies_over_it(tmp_path: Path) -> None:
+def test_base_is_merged_only_at_its_share(tmp_path: Path) -> None:
     """MT-81."""
     table = table_of(tmp_path, "off")
     table.append(rows("a", range(20_000)))
@@ -324,7 +324,7 @@ def test_a_base_waits_until_its_share_lies_over_it(tmp_path: Path) -> None:
     assert (table.inspect.data_files().num_rows, table.inspect.delete_files().num_rows) == (1, 0)
 
 
-def test_row_deletes_of_a_base_leave_with_it(tmp_path: Path) -> None:
+def test_row_deletes_of_a_merged_base_are_removed(tmp_path: Path) -> None:
     """MT-95: a file of another writer that names several data files, which no single group removes."""
     table = table_of(tmp_path, "off")
     table.append(rows("a", range(20_000)))
@@ -380,7 +380,7 @@ def test_equality_deletes_of_many_keys_are_converted(tmp_path: Path, version: st
     assert found(table) == left
 
 
-def test_what_a_conversion_writes_counts_as_rewritten(tmp_path: Path) -> None:
+def test_conversion_output_counts_as_rewritten(tmp_path: Path) -> None:
     """MT-84, MT-89"""
     table = table_of(tmp_path, "off", **CONVERSION_ALONE)
     upserts(table, 5)
@@ -395,7 +395,7 @@ def test_what_a_conversion_writes_counts_as_rewritten(tmp_path: Path) -> None:
     assert tight.maintenance.upkeep()[0].jobs == ()
 
 
-def test_a_conversion_that_meets_a_commit_is_given_up(tmp_path: Path) -> None:
+def test_conflicting_conversion_is_abandoned(tmp_path: Path) -> None:
     """MT-85, MT-89"""
     table = table_of(tmp_path, "off", **CONVERSION_ALONE)
     left = upserts(table, 5)
@@ -410,7 +410,7 @@ def test_a_conversion_that_meets_a_commit_is_given_up(tmp_path: Path) -> None:
     assert found(table) == left
 
 
-def test_a_conversion_of_some_kinds_leaves_no_record(tmp_path: Path) -> None:
+def test_equality_only_conversion_writes_no_record(tmp_path: Path) -> None:
     """MT-14, MT-89: of the others nothing was searched."""
     table = table_of(tmp_path, "off", **{"write.target-file-size-bytes": "1"})
     for number in range(4):

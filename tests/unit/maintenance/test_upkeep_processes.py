@@ -34,7 +34,7 @@ def append_often(table: tf.Table, count: int) -> None:
 
 @pytest.mark.skipif(not hasattr(os, "register_at_fork"), reason="no fork here")
 @pytest.mark.filterwarnings("ignore:.*multi-threaded, use of fork:DeprecationWarning")
-def test_a_child_of_a_fork_finds_no_lock_that_the_thread_held(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_forked_child_does_not_inherit_held_locks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """MT-86: the round is cancelled for the fork and starts again; no failure is counted."""
     table = table_of(tmp_path)
     append_often(table, 8)
@@ -67,7 +67,7 @@ def test_a_child_of_a_fork_finds_no_lock_that_the_thread_held(tmp_path: Path, mo
     assert sorted(table.refresh().scan().to_arrow()["id2"].to_pylist()) == list(range(8))
 
 
-def test_a_removal_of_files_is_not_left_half_done_for_a_fork(tmp_path: Path) -> None:
+def test_fork_waits_for_file_removal(tmp_path: Path) -> None:
     """MT-86: no other process would finish it."""
     table = table_of(tmp_path, {"tableformat.history.max-snapshots": "3"})
     append_often(table, 40)
@@ -93,7 +93,7 @@ def test_a_removal_of_files_is_not_left_half_done_for_a_fork(tmp_path: Path) -> 
     assert table.maintenance.remove_orphan_files(allow_recent=True, older_than=timedelta(0)).orphan_file_locations == ()
 
 
-def test_files_of_expired_snapshots_go_before_the_process_ends(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_expired_files_are_removed_before_process_exit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """MT-86: otherwise they would stay as orphans for ever."""
     table = table_of(tmp_path, {"tableformat.history.max-snapshots": "3"})
     append_often(table, 40)

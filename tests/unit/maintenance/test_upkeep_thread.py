@@ -31,7 +31,7 @@ def append_often(table: tf.Table, count: int) -> None:
         table.append(rows("a", [number]))
 
 
-def test_what_a_writer_does_after_its_commit_is_counted(tmp_path: Path) -> None:
+def test_upkeep_metrics_count_writer_work(tmp_path: Path) -> None:
     """MT-83"""
     table = table_of(tmp_path, "writer")
     append_often(table, 4)
@@ -51,7 +51,7 @@ class Recorded:
 
 
 @pytest.mark.parametrize(("mode", "count"), [("writer", 2), ("background", 2), ("off", 8)])
-def test_no_round_begins_where_none_is_due_or_asked_for(
+def test_no_round_starts_unless_due_or_requested(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, mode: str, count: int
 ) -> None:
     """MT-83: a commit costs nothing more then."""
@@ -86,7 +86,7 @@ class Held:
             assert self.told.wait(PATIENCE)
 
 
-def test_waiting_is_for_the_round_that_runs_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_wait_for_upkeep_includes_running_and_queued_rounds(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """MT-86: and for what waits behind it; one thread does both."""
     held = Held()
     monkeypatch.setattr(background_module, "rounds_asked_for", held)
@@ -102,7 +102,7 @@ def test_waiting_is_for_the_round_that_runs_too(tmp_path: Path, monkeypatch: pyt
     assert held.count == 2
 
 
-def test_no_round_runs_while_a_thread_forks(
+def test_rounds_are_cancelled_during_forks(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     """MT-86: a cancelled round starts again when the last fork has ended; and ending more forks than began does no

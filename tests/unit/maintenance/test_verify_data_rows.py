@@ -41,7 +41,9 @@ def with_column(found: pa.Table, name: str, field_id: int) -> pa.Table:
     ],
     ids=["nested", "a dot in the name"],
 )
-def test_partitions_of_columns_by_path(tmp_path: Path, schema: pa.Schema, source: str, values: list[Any]) -> None:
+def test_partition_values_of_nested_columns_are_verified(
+    tmp_path: Path, schema: pa.Schema, source: str, values: list[Any]
+) -> None:
     """MT-74"""
     table = created(tmp_path, schema, f"bucket(64, {source})")
     table.append(pa.Table.from_pylist(values, schema=schema))
@@ -53,7 +55,7 @@ def test_partitions_of_columns_by_path(tmp_path: Path, schema: pa.Schema, source
     assert [each.kind for each in table.verify(deep=True).errors] == [FindingKind.WRONG_PARTITION] * 2
 
 
-def test_partitions_of_a_column_that_was_widened_and_dropped(tmp_path: Path) -> None:
+def test_partition_values_of_widened_and_dropped_column_are_verified(tmp_path: Path) -> None:
     """MT-74: the newest schema that has the source knows its type."""
     schema = pa.schema({"n": pa.int64(), "k": pa.int32()})
     table = created(tmp_path, schema, "bucket(64, k)")
@@ -70,7 +72,7 @@ def test_partitions_of_a_column_that_was_widened_and_dropped(tmp_path: Path) -> 
     assert table.refresh().verify(deep=True).findings == ()
 
 
-def test_of_an_equality_delete_file_only_the_delete_columns_matter(tmp_path: Path) -> None:
+def test_equality_delete_check_ignores_other_columns(tmp_path: Path) -> None:
     """MT-75: other writers store whole rows and state bounds of all columns."""
     table = keyed_table(tmp_path)
     table.append(rows("a", range(4)))
@@ -89,7 +91,7 @@ def test_of_an_equality_delete_file_only_the_delete_columns_matter(tmp_path: Pat
             assert table.verify(deep=True).findings == ()
 
 
-def test_an_equality_delete_of_a_partition_needs_no_column_of_its_source(tmp_path: Path) -> None:
+def test_partition_equality_delete_needs_no_source_column(tmp_path: Path) -> None:
     """MT-75: the entry states its partition."""
     table = keyed_table(tmp_path, partition_by=("bucket(64, payload)",))
     table.append(rows("a", range(4)))

@@ -25,7 +25,7 @@ def two_files(directory: Path, version: str = "2") -> tf.Table:
     return table
 
 
-def test_rows_of_equality_deletes_are_not_counted(tmp_path: Path) -> None:
+def test_row_count_excludes_equality_delete_rows(tmp_path: Path) -> None:
     """MT-70: `row_count` is of data files."""
     table = two_files(tmp_path)
     table.delete_rows(rows("a", [1, 2]).select(["id1", "id2"]))
@@ -33,7 +33,7 @@ def test_rows_of_equality_deletes_are_not_counted(tmp_path: Path) -> None:
     assert (found.findings, found.row_count) == ((), 8)
 
 
-def test_position_deletes_without_field_ids_are_read_by_the_names_of_their_columns(tmp_path: Path) -> None:
+def test_position_deletes_without_field_ids_are_read_by_name(tmp_path: Path) -> None:
     """DA-10"""
     table = two_files(tmp_path)
     table.delete("id1 = 'a' and id2 = 1", mode="scan")
@@ -49,7 +49,7 @@ def test_position_deletes_without_field_ids_are_read_by_the_names_of_their_colum
     [(("a", 0), ("b", 2)), (("a", 1), ("b", 3)), (("a", 1), ("b", 2))],
     ids=["another lower cut", "another upper cut", "the same"],
 )
-def test_both_cuts_of_a_carried_span_are_compared(
+def test_inline_spans_are_compared_at_both_bounds(
     tmp_path: Path, lower: tuple[str, int], upper: tuple[str, int]
 ) -> None:
     """RD-13: a scan uses the spans in the entry."""
@@ -61,14 +61,14 @@ def test_both_cuts_of_a_carried_span_are_compared(
 
 
 @pytest.mark.parametrize("version", ["2", "3"])
-def test_the_last_row_of_a_file_is_in_it(tmp_path: Path, version: str) -> None:
+def test_position_of_the_last_row_is_valid(tmp_path: Path, version: str) -> None:
     """MT-75: positions are counted from 0."""
     table = two_files(tmp_path, version)
     table.delete("id2 = 3", mode="scan")
     assert table.verify(deep=True).findings == ()
 
 
-def test_more_positions_than_the_entry_states(tmp_path: Path) -> None:
+def test_position_count_above_the_entry_is_a_finding(tmp_path: Path) -> None:
     table = two_files(tmp_path)
     table.delete("id1 = 'a' and id2 in (1, 2)", mode="scan")
     alter_files(table, lambda file: replace(file, record_count=1) if isinstance(file, DeleteFile) else file)
@@ -89,7 +89,7 @@ def test_more_positions_than_the_entry_states(tmp_path: Path) -> None:
         (None, {"lower": "a", "upper": "z"}, ["upper"]),
     ],
 )
-def test_bounds_of_spans_may_be_wider_and_leave_none_out(
+def test_span_bounds_may_be_wider_but_not_narrower(
     tmp_path: Path, upper: tuple[str, int] | None, stated: dict[str, str], told: list[str]
 ) -> None:
     """RD-6, FM-15: an open side has no bound, and a missing bound rules out nothing."""

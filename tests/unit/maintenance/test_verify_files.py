@@ -83,7 +83,7 @@ ALL_TYPES = pa.table(
 
 
 @pytest.mark.parametrize("version", [2, 3])
-def test_every_type_is_clean(tmp_path: Path, version: int) -> None:
+def test_every_type_verifies_without_findings(tmp_path: Path, version: int) -> None:
     """MT-74: NaN, -0.0, nulls, bounds that were shortened, structs that are null, columns inside lists."""
     catalog = new_lake(tmp_path / "lake")
     table = catalog.create_table("db.t", ALL_TYPES.schema, properties={"format-version": str(version)})
@@ -93,7 +93,7 @@ def test_every_type_is_clean(tmp_path: Path, version: int) -> None:
     assert found.row_count == 3
 
 
-def test_wider_types_and_dropped_columns_are_clean(tmp_path: Path) -> None:
+def test_promoted_types_and_dropped_columns_verify_without_findings(tmp_path: Path) -> None:
     catalog = new_lake(tmp_path / "lake")
     table = catalog.create_table("db.t", ALL_TYPES.schema, partition_by=["bucket(4, small)", "amount"])
     table.append(ALL_TYPES)
@@ -108,7 +108,7 @@ def test_wider_types_and_dropped_columns_are_clean(tmp_path: Path) -> None:
 
 
 class TestRows:
-    def test_fewer_rows_than_stated(self, tmp_path: Path) -> None:
+    def test_missing_rows_are_a_finding(self, tmp_path: Path) -> None:
         """MT-74: counts of the file and of every column."""
         table = table_of(tmp_path)
         rewrite_rows(table, only_data_file(table), lambda found: found.slice(0, 6))
@@ -125,7 +125,7 @@ class TestRows:
             (lambda ids: pc.if_else(pc.equal(ids, 0), -1, ids), "-1, below the lower bound 0"),
         ],
     )
-    def test_values_outside_of_bounds(self, tmp_path: Path, change: Callable[[Any], Any], told: str) -> None:
+    def test_values_outside_bounds_are_a_finding(self, tmp_path: Path, change: Callable[[Any], Any], told: str) -> None:
         """MT-74: the other row group is fine."""
         table = table_of(tmp_path)
 
@@ -136,7 +136,7 @@ class TestRows:
         finding = the_finding(table.verify(deep=True), FindingKind.WRONG_BOUNDS)
         assert (finding.file, told in finding.what) == (only_data_file(table).file_path, True), finding.what
 
-    def test_nulls_and_nans(self, tmp_path: Path) -> None:
+    def test_wrong_null_and_nan_counts_are_a_finding(self, tmp_path: Path) -> None:
         catalog = new_lake(tmp_path / "lake")
         table = catalog.create_table("db.t", pa.schema([("x", pa.float64())]))
         table.append(pa.table({"x": [1.0, 2.0, 3.0]}))
@@ -152,7 +152,7 @@ class TestRows:
         nans = the_finding(table.verify(deep=True), FindingKind.WRONG_COUNT)
         assert "0 NaNs in column 'x', but the file has 1" in nans.what
 
-    def test_a_file_that_is_no_parquet_or_of_another_format(self, tmp_path: Path) -> None:
+    def test_unreadable_file_or_unsupported_format_is_a_finding(self, tmp_path: Path) -> None:
         table = table_of(tmp_path)
         path = path_of(only_data_file(table).file_path)
         whole = path.read_bytes()
@@ -169,7 +169,7 @@ class TestOrder:
         return found.take(pa.array([0, 1, 2, 4, 3, 5, 6, 7]))
 
     @pytest.mark.parametrize("batch_rows", [1, 2, 4, 100])
-    def test_swapped_rows_under_a_sort_marker(
+    def test_unsorted_rows_with_sort_marker_are_a_finding(
         self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, batch_rows: int
     ) -> None:
         """MT-74, RD-11: also if the first unsorted row is at the start of a batch."""
@@ -181,12 +181,12 @@ class TestOrder:
         finding = the_finding(table.verify(deep=True), FindingKind.WRONG_ORDER)
         assert "sorted by id1, id2, but the row at position 4 " in finding.what
 
-    def test_row_groups_in_the_wrong_order(self, tmp_path: Path) -> None:
+    def test_unsorted_row_groups_are_a_finding(self, tmp_path: Path) -> None:
         table = table_of(tmp_path)
         rewrite_rows(table, only_data_file(table), lambda found: found.take(pa.array([4, 5, 6, 7, 0, 1, 2, 3])))
         assert "position 4 " in the_finding(table.verify(deep=True), FindingKind.WRONG_ORDER).what
 
-    def test_the_check_agrees_with_the_order_of_encoded_keys(self) -> None:
+    def test_sort_check_agrees_with_encoded_key_order(self) -> None:
         """RD-4: nulls first, NaN last, -0.0 as 0.0; many columns of small random values."""
         from pyiceberg.types import DoubleType, LongType, StringType
 
@@ -209,7 +209,7 @@ class TestOrder:
 
 class TestPartitions:
     @pytest.mark.parametrize("partition_by", ["id1", "truncate(1, id1)", "bucket(64, id1)"])
-    def test_a_row_of_another_partition(self, tmp_path: Path, partition_by: str) -> None:
+    def test_row_of_another_partition_is_a_finding(self, tmp_path: Path, partition_by: str) -> None:
         """MT-74: the value lies within the bounds, and the order is kept."""
         table = keyed_table(tmp_path, partition_by=(partition_by,))
         table.append(rows("b", range(4)))
@@ -232,7 +232,7 @@ class TestPartitions:
         finding = the_finding(table.verify(deep=True), FindingKind.WRONG_PARTITION)
         assert "has a row of" in finding.what
 
-    def test_times_and_nulls(self, tmp_path: Path) -> None:
+    def test_partition_times_and_nulls_verify_without_findings(self, tmp_path: Path) -> None:
         catalog = new_lake(tmp_path / "lake")
         schema = pa.schema([("id", pa.int64()), ("ts", pa.timestamp("us")), ("x", pa.float64())])
         table = catalog.create_table("db.t", schema, partition_by=["day(ts)", "x"])
@@ -244,7 +244,7 @@ class TestPartitions:
 
 class TestChecksums:
     @pytest.mark.parametrize("has_checksums", [True, False])
-    def test_a_flipped_bit_in_a_data_file(self, tmp_path: Path, has_checksums: bool) -> None:
+    def test_bit_flip_in_data_file_is_found_with_checksums(self, tmp_path: Path, has_checksums: bool) -> None:
         """MT-74: without a checksum it cannot be detected, and the report says so."""
         table = table_of(tmp_path)
         file = only_data_file(table)
@@ -261,7 +261,7 @@ class TestChecksums:
 
     @pytest.mark.parametrize("version", ["1.0", "2.0"])
     @pytest.mark.parametrize("use_dictionary", [True, False])
-    def test_whether_a_file_has_checksums(self, tmp_path: Path, version: str, use_dictionary: bool) -> None:
+    def test_presence_of_checksums_is_reported(self, tmp_path: Path, version: str, use_dictionary: bool) -> None:
         path = tmp_path / "x.parquet"
         values = pa.table({"x": list(range(1000))})
         for has_checksums in (True, False):
@@ -276,7 +276,7 @@ class TestChecksums:
                 assert has_page_checksums(pq.read_metadata(path), source) is has_checksums
 
     @pytest.mark.parametrize("kind", ["position", "equality", "range"])
-    def test_a_flipped_bit_in_a_delete_file(self, tmp_path: Path, kind: str) -> None:
+    def test_bit_flip_in_delete_file_is_a_finding(self, tmp_path: Path, kind: str) -> None:
         """MT-75"""
         table = table_of(tmp_path)
         match kind:
@@ -295,7 +295,7 @@ class TestChecksums:
 
 
 class TestPositions:
-    def test_beyond_the_end_of_the_data_file(self, tmp_path: Path) -> None:
+    def test_position_beyond_the_data_file_is_a_finding(self, tmp_path: Path) -> None:
         """MT-75"""
         table = table_of(tmp_path)
         commit_deletes(table, unnamed_position_delete(table, [(only_data_file(table), 8)]))
@@ -303,7 +303,7 @@ class TestPositions:
         assert "position 8 of " in finding.what
         assert finding.what.endswith("which has 8 rows.")
 
-    def test_of_another_file_than_the_entry_says(self, tmp_path: Path) -> None:
+    def test_position_of_another_data_file_is_a_finding(self, tmp_path: Path) -> None:
         table = table_of(tmp_path)
         table.append(rows("c", range(3)))
         first, second = live_data_files(table)
@@ -312,7 +312,7 @@ class TestPositions:
         finding = the_finding(table.verify(deep=True), FindingKind.WRONG_POSITION)
         assert second.file_path in finding.what
 
-    def test_fewer_than_stated(self, tmp_path: Path) -> None:
+    def test_missing_positions_are_a_finding(self, tmp_path: Path) -> None:
         table = table_of(tmp_path)
         table.delete("id2 = 1", mode="scan")
         alter_files(table, lambda file: replace(file, record_count=3) if isinstance(file, DeleteFile) else file)
@@ -328,7 +328,7 @@ class TestVectors:
         assert table.verify(deep=True).findings == ()
         return table
 
-    def test_checksum(self, tmp_path: Path) -> None:
+    def test_vector_checksum_mismatch_is_a_finding(self, tmp_path: Path) -> None:
         """MT-75"""
         table = self.made(tmp_path)
         vector = only_delete_file(table)
@@ -338,7 +338,7 @@ class TestVectors:
         path.write_bytes(bytes(data))
         the_finding(table.verify(deep=True), FindingKind.WRONG_CHECKSUM)
 
-    def test_cardinality_data_file_and_place(self, tmp_path: Path) -> None:
+    def test_wrong_vector_cardinality_data_file_or_offset_is_a_finding(self, tmp_path: Path) -> None:
         table = self.made(tmp_path)
         entry = only_delete_file(table)
         alter_files(table, lambda file: replace(file, record_count=1) if isinstance(file, DeleteFile) else file)
@@ -346,7 +346,7 @@ class TestVectors:
         alter_files(table, lambda file: replace(entry, content_offset=5) if isinstance(file, DeleteFile) else file)
         assert "its footer has no deletion vector" in str(table.verify(deep=True)).lower()
 
-    def test_positions_beyond_the_end(self, tmp_path: Path) -> None:
+    def test_vector_positions_beyond_the_data_file_are_a_finding(self, tmp_path: Path) -> None:
         table = self.made(tmp_path)
         table.delete("id1 = 'b' AND id2 = 3", mode="scan")
         rewrite_rows(table, only_data_file(table), lambda found: found.slice(0, 7))
@@ -354,7 +354,7 @@ class TestVectors:
         found = table.verify(deep=True)
         assert any("names position 7" in each.what and "has 7 rows" in each.what for each in found.findings), str(found)
 
-    def test_a_damaged_footer(self, tmp_path: Path) -> None:
+    def test_damaged_puffin_footer_is_a_finding(self, tmp_path: Path) -> None:
         table = self.made(tmp_path)
         path = path_of(only_delete_file(table).file_path)
         path.write_bytes(path.read_bytes()[:-4] + b"oops")
@@ -398,27 +398,27 @@ class TestSpans:
         size = path.stat().st_size
         alter_files(table, lambda file: replace(file, file_size_bytes=size) if isinstance(file, DeleteFile) else file)
 
-    def test_an_entry_that_carries_other_spans(self, tmp_path: Path) -> None:
+    def test_different_inline_spans_are_a_finding(self, tmp_path: Path) -> None:
         """MT-75, RD-13"""
         table = self.made(tmp_path)
         self.write(table, ("a", 1), ("b", 1))
         finding = the_finding(table.verify(deep=True), FindingKind.WRONG_SPANS)
         assert "entry carries 1 spans" in finding.what
 
-    def test_a_span_that_is_newer_than_its_file(self, tmp_path: Path) -> None:
+    def test_span_newer_than_its_file_is_a_finding(self, tmp_path: Path) -> None:
         """RD-8"""
         table = self.made(tmp_path)
         self.write(table, ("a", 1), ("b", 2), number=9)
         assert "number 9" in the_finding(table.verify(deep=True), FindingKind.WRONG_SPANS).what
 
-    def test_bounds_that_leave_out_keys_of_a_span(self, tmp_path: Path) -> None:
+    def test_too_narrow_span_bounds_are_a_finding(self, tmp_path: Path) -> None:
         """RD-6"""
         table = self.made(tmp_path)
         narrow = {ID1: to_bound("a", table.iceberg.schema().find_type("id1"))}
         alter_files(table, lambda file: replace(file, upper_bounds=narrow) if isinstance(file, DeleteFile) else file)
         the_finding(table.verify(deep=True), FindingKind.WRONG_BOUNDS)
 
-    def test_columns_that_are_not_those_of_the_entry(self, tmp_path: Path) -> None:
+    def test_span_columns_different_from_the_entry_are_a_finding(self, tmp_path: Path) -> None:
         table = self.made(tmp_path)
         alter_files(
             table,

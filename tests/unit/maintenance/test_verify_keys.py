@@ -32,7 +32,7 @@ def with_repeated_keys(directory: Path) -> tf.Table:
     return table
 
 
-def test_rows_with_distinct_keys_are_no_finding(tmp_path: Path) -> None:
+def test_distinct_keys_are_not_a_finding(tmp_path: Path) -> None:
     table = table_of(tmp_path, range(0, 50, 2), range(1, 50, 2))
     found = table.verify(keys=True)
     assert (found.findings, found.repeated_key_count) == ((), 0)
@@ -40,7 +40,7 @@ def test_rows_with_distinct_keys_are_no_finding(tmp_path: Path) -> None:
     assert table.verify().repeated_key_count is None
 
 
-def test_keys_of_several_rows_are_one_finding(tmp_path: Path) -> None:
+def test_duplicate_keys_are_one_finding(tmp_path: Path) -> None:
     """MT-120: deleted rows do not count, and the keys with the most rows are shown."""
     table = with_repeated_keys(tmp_path)
     result = table.verify(keys=True)
@@ -55,14 +55,14 @@ def test_keys_of_several_rows_are_one_finding(tmp_path: Path) -> None:
     assert "3 keys with more than one row" in str(result)
 
 
-def test_next_step_helps(tmp_path: Path) -> None:
+def test_next_step_of_duplicate_keys_resolves_the_finding(tmp_path: Path) -> None:
     table = with_repeated_keys(tmp_path)
     table.upsert(rows("a", [1, 2, 3], "right"))
     assert table.verify(keys=True).repeated_key_count == 0
     assert table.scan().count() == 5
 
 
-def test_no_more_than_five_keys_are_shown(tmp_path: Path) -> None:
+def test_at_most_five_duplicate_keys_are_shown(tmp_path: Path) -> None:
     table = keyed_table(tmp_path)
     table.append(rows("a", [*range(9), *range(9), 3]))
     what = the_finding(table.verify(keys=True), FindingKind.REPEATED_KEY).what
@@ -70,7 +70,7 @@ def test_no_more_than_five_keys_are_shown(tmp_path: Path) -> None:
     assert what.count("(id1=") == 5
 
 
-def test_snapshot_and_branch_are_chosen(tmp_path: Path) -> None:
+def test_keys_are_verified_on_the_chosen_snapshot_and_branch(tmp_path: Path) -> None:
     table = table_of(tmp_path, range(3))
     first = table.snapshot_id
     table.create_branch("audit")
@@ -83,7 +83,7 @@ def test_snapshot_and_branch_are_chosen(tmp_path: Path) -> None:
         table.verify(keys=True, snapshot_id=5)
 
 
-def test_table_without_a_snapshot_has_no_such_key(tmp_path: Path) -> None:
+def test_table_without_snapshots_has_no_duplicate_keys(tmp_path: Path) -> None:
     assert keyed_table(tmp_path).verify(keys=True).repeated_key_count == 0
 
 
@@ -122,7 +122,7 @@ VALUES: dict[str, tuple[pa.DataType, Any, str]] = {
 
 
 @pytest.mark.parametrize("name", VALUES)
-def test_key_of_each_type(tmp_path: Path, name: str) -> None:
+def test_duplicate_keys_of_each_type(tmp_path: Path, name: str) -> None:
     kind, value, shown = VALUES[name]
     schema = pa.schema([pa.field("k", kind, nullable=False), pa.field("id", pa.int64(), nullable=False)])
     catalog = tf.open_catalog(str(tmp_path / "lake"))
@@ -154,7 +154,7 @@ def test_error_of_a_progress_callback_is_raised(tmp_path: Path) -> None:
         table_of(tmp_path, range(10)).verify(keys=True, progress=progress)
 
 
-def test_procedure_of_spark(tmp_path: Path) -> None:
+def test_spark_procedure_has_a_row_for_each_finding(tmp_path: Path) -> None:
     """PR-4: a row for each finding."""
     with_repeated_keys(tmp_path)
     session = Session.open("lake", {"warehouse": str(tmp_path / "lake")})

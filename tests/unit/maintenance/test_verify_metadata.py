@@ -68,7 +68,7 @@ def test_a_clean_table_of_version_3(v3: tf.Table) -> None:
 
 @pytest.mark.parametrize("version", ["2", "3"])
 @pytest.mark.parametrize("order", ["table first", "staged first"])
-def test_a_file_that_was_cherry_picked_has_a_number_in_each_snapshot(tmp_path: Path, version: str, order: str) -> None:
+def test_cherry_picked_file_may_have_two_sequence_numbers(tmp_path: Path, version: str, order: str) -> None:
     """MT-72, SP-24: the staged snapshot exists together with the published one."""
     made = keyed_table(tmp_path, properties={"format-version": version})
     made.append(rows("a", range(4)))
@@ -93,7 +93,7 @@ def test_a_table_without_snapshots_is_clean(tmp_path: Path) -> None:
 
 class TestFiles:
     @pytest.mark.parametrize("how", ["missing", "cut off", "longer"])
-    def test_data_file(self, table: tf.Table, how: str) -> None:
+    def test_missing_or_truncated_data_file_is_a_finding(self, table: tf.Table, how: str) -> None:
         """MT-71"""
         newest = max(live_data_files(table), key=lambda file: file.sequence_number or 0)
         path = path_of(newest.file_path)
@@ -109,7 +109,7 @@ class TestFiles:
             assert f"{len(whole) - 7:,} bytes, but the metadata states {len(whole):,}" in finding.what
 
     @pytest.mark.parametrize("kind", ["manifest", "manifest list", "delete file"])
-    def test_other_files(self, table: tf.Table, kind: str) -> None:
+    def test_missing_metadata_or_delete_file_is_a_finding(self, table: tf.Table, kind: str) -> None:
         """MT-71: files that are already in the caches of a scan are checked too."""
         assert table.scan().count() == 7
         assert table.view.snapshot is not None
@@ -122,7 +122,7 @@ class TestFiles:
         assert the_finding(table.verify(), FindingKind.MISSING_FILE).file == location
 
     @pytest.mark.parametrize("place", ["manifest", "manifest list", "metadata file"])
-    def test_what_cannot_be_decoded(self, table: tf.Table, place: str) -> None:
+    def test_undecodable_metadata_is_a_finding(self, table: tf.Table, place: str) -> None:
         assert table.view.snapshot is not None
         location = {
             "manifest": manifests_of(table.view)[0].manifest_path,
@@ -134,7 +134,7 @@ class TestFiles:
         path.write_bytes(data[:-1] + bytes([data[-1] ^ 255]))
         assert the_finding(table.verify(), FindingKind.UNREADABLE_FILE).file == location
 
-    def test_an_outage_of_the_store_is_no_missing_file(self, table: tf.Table, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_store_outage_is_not_a_missing_file(self, table: tf.Table, monkeypatch: pytest.MonkeyPatch) -> None:
         """MT-71"""
 
         def refuse(*_: Any) -> None:
@@ -145,7 +145,7 @@ class TestFiles:
             table.verify()
 
     @pytest.mark.parametrize("place", ["manifest", "data file"])
-    def test_bytes_that_change_on_their_way_once_make_no_finding(
+    def test_transient_read_corruption_is_not_a_finding(
         self, table: tf.Table, monkeypatch: pytest.MonkeyPatch, place: str
     ) -> None:
         """MT-71"""
@@ -166,7 +166,7 @@ class TestFiles:
         faults += [1, 1]
         the_finding(table.verify(deep=True), FindingKind.UNREADABLE_FILE)
 
-    def test_files_that_no_reader_needs_are_warnings(self, table: tf.Table) -> None:
+    def test_missing_unneeded_files_are_warnings(self, table: tf.Table) -> None:
         """MT-71"""
         oldest = table.metadata.metadata_log[0].metadata_file
         path_of(oldest).unlink()
@@ -176,7 +176,7 @@ class TestFiles:
 
 
 class TestWayOut:
-    def test_the_newest_snapshot_that_does_without_the_file(self, table: tf.Table) -> None:
+    def test_finding_suggests_the_newest_unaffected_snapshot(self, table: tf.Table) -> None:
         """MT-76"""
         first, second, third = snapshot_ids(table)
         path_of(max(live_data_files(table), key=lambda file: file.sequence_number or 0).file_path).unlink()
@@ -191,7 +191,7 @@ class TestWayOut:
         table.maintenance.expire_snapshots(snapshot_ids=[second, third])
         assert table.verify().is_clean
 
-    def test_snapshots_that_expired_meanwhile_make_no_findings(
+    def test_concurrently_expired_snapshots_are_not_findings(
         self, table: tf.Table, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         """MT-76"""
@@ -207,7 +207,7 @@ class TestWayOut:
         monkeypatch.setattr(verify_module, "_still_true", lambda findings, _iceberg: findings)
         assert FindingKind.MISSING_FILE in kinds(other.verify())
 
-    def test_metadata_files_that_commits_removed_make_no_findings(self, tmp_path: Path) -> None:
+    def test_metadata_files_removed_by_commits_are_not_findings(self, tmp_path: Path) -> None:
         """MT-76"""
         settings = {"write.metadata.delete-after-commit.enabled": "true", "write.metadata.previous-versions-max": "1"}
         table = keyed_table(tmp_path, properties=settings)
@@ -226,7 +226,7 @@ def keyed_table_again(table: tf.Table) -> tf.Table:
 
 class TestManifests:
     @pytest.mark.parametrize("name", ["added_files_count", "existing_rows_count", "deleted_files_count"])
-    def test_counts(self, table: tf.Table, name: str) -> None:
+    def test_wrong_manifest_counts_are_findings(self, table: tf.Table, name: str) -> None:
         """MT-72"""
         alter_manifests(table, lambda manifest: [replace(manifest, **{name: getattr(manifest, name) + 1})])
         found = table.verify()
@@ -234,24 +234,24 @@ class TestManifests:
         assert len(found.findings) == len(manifests_of(table.view))
         assert "its list states" in found.findings[0].what.lower()
 
-    def test_sequence_numbers_of_entries(self, table: tf.Table) -> None:
+    def test_wrong_entry_sequence_numbers_are_findings(self, table: tf.Table) -> None:
         """MT-72, DA-9: also if other manifests state another sequence number for the file."""
         alter_files(table, lambda file: replace(file, sequence_number=9) if isinstance(file, DataFile) else file)
         assert set(kinds(table.verify())) == {"wrong-sequence-number"}
 
-    def test_a_file_below_the_smallest_number_of_its_list(self, table: tf.Table) -> None:
+    def test_wrong_min_sequence_number_of_manifest_is_a_finding(self, table: tf.Table) -> None:
         alter_manifests(table, lambda manifest: [replace(manifest, min_sequence_number=manifest.sequence_number + 1)])
         found = table.verify()
         assert set(kinds(found)) == {"wrong-sequence-number"}
 
-    def test_a_manifest_that_is_younger_than_its_snapshot(self, table: tf.Table) -> None:
+    def test_manifest_newer_than_its_snapshot_is_a_finding(self, table: tf.Table) -> None:
         alter_manifests(table, lambda manifest: [replace(manifest, sequence_number=12)])
         assert table.view.snapshot is not None
         found = table.verify()
         assert set(kinds(found)) == {"wrong-sequence-number"}
         assert table.view.snapshot.manifest_list in {each.file for each in found.findings}
 
-    def test_two_manifests_that_differ_about_a_file(self, table: tf.Table) -> None:
+    def test_contradictory_manifests_are_a_finding(self, table: tf.Table) -> None:
         table.maintenance.rewrite_manifests()
         assert len({each.manifest_path for each in manifests_of(table.view)}) < 3 + 1
         alter_files(table, lambda file: replace(file, record_count=5) if isinstance(file, DataFile) else file)
@@ -259,7 +259,7 @@ class TestManifests:
         assert FindingKind.WRONG_SEQUENCE_NUMBER in kinds(found)
         assert "another manifest states" in found.findings[0].what
 
-    def test_partition_summaries(self, tmp_path: Path) -> None:
+    def test_wrong_partition_summaries_are_a_finding(self, tmp_path: Path) -> None:
         """MT-72"""
         table = keyed_table(tmp_path, partition_by=("id1",))
         table.append(rows("b", range(3)))
@@ -273,7 +273,7 @@ class TestManifests:
         finding = the_finding(table.verify(), FindingKind.WRONG_BOUNDS)
         assert "'b'" in finding.what
 
-    def test_unknown_spec_and_column(self, table: tf.Table) -> None:
+    def test_unknown_spec_and_column_are_findings(self, table: tf.Table) -> None:
         """MT-72, DA-6"""
         alter_files(table, lambda file: replace(file, equality_ids=(77,)) if isinstance(file, DeleteFile) else file)
         finding = the_finding(table.verify(), FindingKind.UNKNOWN_COLUMN)
@@ -286,7 +286,7 @@ class TestManifests:
         (deletes,) = (each for each in manifests_of(table.view) if each.content is ManifestContent.DELETES)
         assert the_finding(table.verify(), FindingKind.UNKNOWN_SPEC).file == deletes.manifest_path
 
-    def test_references_and_numbers_of_snapshots(self, table: tf.Table) -> None:
+    def test_wrong_refs_and_snapshot_sequence_numbers_are_findings(self, table: tf.Table) -> None:
         """MT-72"""
         sound = table.iceberg.metadata
         refs = {**sound.refs, "lost": SnapshotRef(snapshot_id=42, snapshot_ref_type="tag")}
@@ -303,20 +303,20 @@ class TestManifests:
 
 
 class TestSnapshots:
-    def test_a_file_that_is_live_twice(self, table: tf.Table) -> None:
+    def test_duplicate_live_file_is_a_finding(self, table: tf.Table) -> None:
         """MT-73"""
         alter_entries(table, lambda entry: [entry, entry] if isinstance(entry.file, DataFile) else [entry])
         found = table.verify()
         assert {each.file for each in found.errors} == {file.file_path for file in live_data_files(table)}
         assert set(kinds(found)) == {"duplicate-file", "wrong-total"}, "the second snapshot has one of the manifests"
 
-    def test_a_data_file_with_two_vectors(self, v3: tf.Table) -> None:
+    def test_data_file_with_two_vectors_is_a_finding(self, v3: tf.Table) -> None:
         """MT-73, DA-7"""
         one = min(file.file_path for file in live_data_files(v3))
         alter_files(v3, lambda file: replace(file, referenced_data_file=one) if isinstance(file, DeleteFile) else file)
         assert the_finding(v3.verify(), FindingKind.DUPLICATE_VECTOR).file == one
 
-    def test_a_vector_without_its_data_file_and_its_repair(self, v3: tf.Table) -> None:
+    def test_dangling_vector_is_found_and_repaired(self, v3: tf.Table) -> None:
         """MT-73, MT-77"""
         gone = min(file.file_path for file in live_data_files(v3))
         alter_entries(v3, lambda entry: [] if entry.file.file_path == gone else [entry])
@@ -339,7 +339,7 @@ class TestSnapshots:
         assert [each.command for each in later] == [None]
         assert "dropped 1 delete file that matches no rows" in str(mended)
 
-    def test_a_vector_that_is_older_than_its_data_file(self, v3: tf.Table) -> None:
+    def test_vector_older_than_its_data_file_is_a_finding(self, v3: tf.Table) -> None:
         """MT-73, DA-7"""
         newest = max(live_data_files(v3), key=lambda file: file.sequence_number or 0).file_path
 
@@ -350,7 +350,7 @@ class TestSnapshots:
         alter_manifests(v3, lambda each: [replace(each, min_sequence_number=1)], change)
         assert "or is newer than it" in the_finding(v3.verify(), FindingKind.DANGLING_VECTOR).what
 
-    def test_a_dead_position_delete_and_its_repair(self, table: tf.Table) -> None:
+    def test_dead_position_delete_is_found_and_repaired(self, table: tf.Table) -> None:
         """MT-73, MT-77: also if its file no longer exists."""
         table.maintenance.convert_deletes()
         deletes = live_delete_files(table)
@@ -367,7 +367,7 @@ class TestSnapshots:
         assert kinds == {"missing-file", "wrong-total"}, "dead deletes of older snapshots leave with them"
         assert table.verify(snapshot_id=table.snapshot_id).is_clean
 
-    def test_a_position_delete_in_another_partition(self, tmp_path: Path) -> None:
+    def test_position_delete_in_another_partition_is_a_finding(self, tmp_path: Path) -> None:
         """MT-73, DA-1"""
         table = keyed_table(tmp_path, partition_by=("id1",))
         table.append(rows("a", range(3)))
@@ -378,14 +378,14 @@ class TestSnapshots:
         finding = the_finding(table.verify(), FindingKind.WRONG_PARTITION)
         assert "another partition" in finding.what
 
-    def test_position_deletes_that_name_several_files_are_alive(self, table: tf.Table) -> None:
+    def test_position_deletes_of_several_files_are_not_findings(self, table: tf.Table) -> None:
         commit_deletes(table, unnamed_position_delete(table, [(each, 1) for each in live_data_files(table)]))
         assert table.verify(deep=True).findings == ()
 
     @pytest.mark.parametrize(
         ("first_row_id", "told"), [(1, "another data file"), (40, "not assigned yet"), (None, "have no ids")]
     )
-    def test_row_ids(self, v3: tf.Table, first_row_id: int | None, told: str) -> None:
+    def test_wrong_row_ids_are_a_finding(self, v3: tf.Table, first_row_id: int | None, told: str) -> None:
         """MT-73"""
         newest = max(live_data_files(v3), key=lambda file: file.first_row_id or 0).file_path
 
@@ -401,7 +401,7 @@ class TestSnapshots:
         assert {each.kind for each in found.findings} == {FindingKind.WRONG_ROW_IDS}
         assert any(told in each.what.lower() for each in found.findings), str(found)
 
-    def test_totals_of_the_summary(self, table: tf.Table) -> None:
+    def test_wrong_summary_totals_are_a_finding(self, table: tf.Table) -> None:
         """MT-73"""
         head = table.view.snapshot
         assert head is not None
@@ -416,7 +416,7 @@ def named(delete: DeleteFile) -> str | None:
     return delete.referenced_data_file
 
 
-def test_one_snapshot_alone(table: tf.Table) -> None:
+def test_verify_one_snapshot(table: tf.Table) -> None:
     """MT-70"""
     first, *_, head = snapshot_ids(table)
     path_of(live_delete_files(table)[0].file_path).unlink()
@@ -427,7 +427,7 @@ def test_one_snapshot_alone(table: tf.Table) -> None:
         table.verify(snapshot_id=5)
 
 
-def test_progress_is_told_and_can_cancel(table: tf.Table) -> None:
+def test_progress_is_reported_and_can_cancel(table: tf.Table) -> None:
     """MT-62"""
     told: list[tuple[int, int, str]] = []
     table.verify(deep=True, progress=lambda *step: told.append(step))

@@ -52,7 +52,7 @@ def first_row_ids(*ids: int) -> Callable[[Any], Any]:
     ],
     ids=["one after the other", "near", "in another order", "inside", "two inside", "single rows", "not given out"],
 )
-def test_the_file_whose_row_ids_are_wrong_is_named(
+def test_overlapping_row_ids_finding_names_the_later_file(
     tmp_path: Path, sizes: tuple[int, ...], ids: tuple[int, ...], wrong: list[str]
 ) -> None:
     """MT-73: the later one of two files whose row ids overlap, regardless of the files between them."""
@@ -64,7 +64,7 @@ def test_the_file_whose_row_ids_are_wrong_is_named(
     assert sorted(str(named[each.file]) for each in found.findings) == wrong, str(found)
 
 
-def test_a_vector_whose_data_file_is_gone_says_which_it_was(tmp_path: Path) -> None:
+def test_dangling_vector_finding_names_the_data_file(tmp_path: Path) -> None:
     """MT-73"""
     table = version_3(tmp_path, 4, 4)
     table.delete("id2 = 1", mode="scan")
@@ -74,7 +74,7 @@ def test_a_vector_whose_data_file_is_gone_says_which_it_was(tmp_path: Path) -> N
     assert gone in finding.what
 
 
-def test_position_deletes_of_older_snapshots_are_not_told_of(tmp_path: Path) -> None:
+def test_dead_position_deletes_of_older_snapshots_are_not_reported(tmp_path: Path) -> None:
     """MT-73: dead deletes are removed with their snapshot; dead deletes of the head are reported."""
     table = keyed_table(tmp_path)
     table.append(rows("a", range(4)))
@@ -88,7 +88,7 @@ def test_position_deletes_of_older_snapshots_are_not_told_of(tmp_path: Path) -> 
     assert all(isinstance(file, DataFile) for file in live_data_files(table))
 
 
-def test_tables_that_began_with_version_1_are_sound(tmp_path: Path) -> None:
+def test_tables_upgraded_from_v1_verify_without_findings(tmp_path: Path) -> None:
     """DA-9: their snapshots, manifests and files have no numbers, which counts as 0."""
     catalog = SqlCatalog("x", uri=f"sqlite:///{tmp_path}/c.db", warehouse=tmp_path.as_uri())
     catalog.create_namespace("db")

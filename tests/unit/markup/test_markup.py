@@ -28,7 +28,7 @@ class Tags(HTMLParser):
         self.words += data
 
 
-def test_text_is_escaped_wherever_it_stands() -> None:
+def test_text_is_escaped_everywhere() -> None:
     pages = (
         html.facts([(HOSTILE, HOSTILE)]),
         html.grid([HOSTILE], [[HOSTILE]], numbers=[HOSTILE]),
@@ -42,7 +42,7 @@ def test_text_is_escaped_wherever_it_stands() -> None:
         assert "\x00" not in page
 
 
-def test_parts_are_taken_as_they_are() -> None:
+def test_html_parts_are_not_escaped_again() -> None:
     assert html.grid(["a"], [[html.code("x")]]).count("<code>x</code>") == 1
     assert "&lt;code&gt;" in html.grid(["a"], [["<code>x</code>"]])
 
@@ -75,7 +75,7 @@ class SomeJobResult(HtmlResult):
     is_last: bool = True
 
 
-def test_results_are_shown_by_their_fields() -> None:
+def test_results_are_displayed_by_field() -> None:
     result = SomeJobResult(8123456, 1_500_000, 12_000, Status.DONE, (Inner("<i>"),) * 25)
     found = Tags(result._repr_html_())
     for text in (

@@ -26,7 +26,7 @@ START = 7
     ],
     ids=["none", "all", "the first", "all but the first", "every second", "few"],
 )
-def test_rows_that_are_not_deleted_are_left_in_order(deleted, row_count: int) -> None:
+def test_live_rows_are_returned_in_order(deleted, row_count: int) -> None:
     """DA-1: whether rows are sliced or filtered; also the number of rows if no column is requested."""
     gone = [row for row in range(row_count) if deleted(row)]
     # Positions before and behind are of other rows.

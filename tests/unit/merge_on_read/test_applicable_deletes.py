@@ -95,7 +95,7 @@ REACHED = {
 
 
 @pytest.mark.parametrize("name", DELETES)
-def test_delete_reaches_the_files_of_its_number_scope_and_bounds(name: str) -> None:
+def test_deletes_apply_by_sequence_number_scope_and_bounds(name: str) -> None:
     """DA-1, DA-2, DA-3, DA-7"""
     reached = reached_data_files(METADATA, DATA, [DELETES[name]])
     assert [file.file_path for file in reached] == REACHED[name]
@@ -103,7 +103,7 @@ def test_delete_reaches_the_files_of_its_number_scope_and_bounds(name: str) -> N
     assert [file.file_path for file in DATA if applicable.of(file)] == REACHED[name]
 
 
-def test_deletes_of_a_file_are_those_of_positions_then_those_of_keys() -> None:
+def test_deletes_of_a_file_are_positions_then_keys() -> None:
     """DA-7: the vector stands for the position deletes of its file, and for no others."""
     applicable = ApplicableDeletes(METADATA, DELETES.values())
     found = {file.file_path: [delete.file_path for delete in applicable.of(file)] for file in DATA}
@@ -114,11 +114,11 @@ def test_deletes_of_a_file_are_those_of_positions_then_those_of_keys() -> None:
     }
 
 
-def test_position_delete_of_a_partition_beside_one_that_names_a_file_reaches_its_partition() -> None:
+def test_partition_and_file_scoped_position_deletes_combine() -> None:
     """DA-1"""
     both = [DELETES["by name"], DELETES["by partition"]]
     assert [file.file_path for file in reached_data_files(METADATA, DATA, both)] == ["high", "other"]
 
 
-def test_without_deletes_no_file_is_reached() -> None:
+def test_no_deletes_affect_no_files() -> None:
     assert reached_data_files(METADATA, DATA, []) == []

@@ -77,7 +77,7 @@ def by(source: int, number: int, transform: Transform[Any, Any]) -> PartitionFie
 
 
 @pytest.mark.parametrize(("kind", "stored", "expected"), VALUES)
-def test_an_identity_partition_has_the_value_of_every_row(kind: IcebergType, stored: Any, expected: Any) -> None:
+def test_identity_partition_supplies_the_column_value(kind: IcebergType, stored: Any, expected: Any) -> None:
     """DA-6: regardless of the other fields of the spec."""
     fields = (by(2, 0, IdentityTransform()), by(1, 1, BucketTransform(4)), by(3, 2, IdentityTransform()))
     metadata = metadata_of(kind, *fields)
@@ -86,7 +86,7 @@ def test_an_identity_partition_has_the_value_of_every_row(kind: IcebergType, sto
     assert found.as_py() == expected
 
 
-def test_without_an_identity_partition_it_is_the_default_or_null() -> None:
+def test_missing_column_is_default_or_null() -> None:
     """DA-6: a bucket of the column does not determine its value."""
     metadata = metadata_of(LongType(), by(3, 0, BucketTransform(4)), by(2, 1, IdentityTransform()))
     found = value_where_missing(metadata, file_of(2, "x"), metadata.schema().find_field(3))

@@ -93,19 +93,19 @@ def together_paths(deletes: list[DeleteFile], files: list[DataFile]) -> list[lis
 
 
 class TestPositionDeletes:
-    def test_reach_rows_of_their_own_commit_but_not_newer_ones(self) -> None:
+    def test_position_deletes_apply_to_their_own_commit_but_not_newer(self) -> None:
         """DA-1: data sequence number at or below the delete's."""
         index = PositionDeleteIndex([position("older", 4), position("same", 5), position("newer", 6)])
         assert paths(index.position_deletes_of(data())) == ["newer", "same"]
 
-    def test_of_another_partition_or_spec_do_not_apply(self) -> None:
+    def test_position_deletes_of_another_partition_or_spec_do_not_apply(self) -> None:
         """DA-1: the same spec and the same values; equal values under another spec are another partition."""
         index = PositionDeleteIndex(
             [position("here", 6), position("there", 6, partition=(2,)), position("spec", 6, spec_id=2)]
         )
         assert paths(index.position_deletes_of(data())) == ["here"]
 
-    def test_that_name_one_data_file_apply_to_it_alone(self) -> None:
+    def test_position_deletes_naming_a_data_file_apply_only_to_it(self) -> None:
         """DA-1: by `referenced_data_file`, or by equal bounds of the path column."""
         path = {FILE_PATH_FIELD_ID: b"data.parquet"}
         index = PositionDeleteIndex(
@@ -118,7 +118,7 @@ class TestPositionDeletes:
         assert paths(index.position_deletes_of(data())) == ["bounded", "referenced"]
         assert paths(index.position_deletes_of(data("third.parquet"))) == []
 
-    def test_whose_path_bounds_exclude_the_file_do_not_apply(self) -> None:
+    def test_position_deletes_with_excluding_path_bounds_do_not_apply(self) -> None:
         index = PositionDeleteIndex(
             [
                 position("around", 6, lower_bounds={FILE_PATH_FIELD_ID: b"a"}, upper_bounds={FILE_PATH_FIELD_ID: b"z"}),
@@ -140,7 +140,7 @@ class TestPositionDeletes:
             },
         ],
     )
-    def test_that_name_a_file_of_another_partition_are_corrupt_metadata(self, named: dict[str, Any]) -> None:
+    def test_position_delete_of_file_in_another_partition_is_corrupt(self, named: dict[str, Any]) -> None:
         """DA-1: by equal bounds of the path too, as writers of version 2 name one file."""
         index = PositionDeleteIndex([position("p", 6, partition=(2,), **named)])
         with pytest.raises(CorruptFileError, match=r"p: .*data\.parquet.*another partition"):
@@ -148,7 +148,7 @@ class TestPositionDeletes:
 
 
 class TestDeletionVectors:
-    def test_replace_all_position_deletes_of_their_file(self) -> None:
+    def test_vectors_replace_all_position_deletes_of_their_file(self) -> None:
         """DA-7."""
         index = PositionDeleteIndex([position("p", 6), vector("v", 6, "data.parquet")])
         assert index.position_deletes_of(data()) == ()
@@ -156,27 +156,27 @@ class TestDeletionVectors:
         assert paths(index.position_deletes_of(data("other.parquet"))) == ["p"]
         assert index.vector_of(data("other.parquet")) is None
 
-    def test_older_than_the_file_do_not_apply(self) -> None:
+    def test_vectors_older_than_the_data_file_do_not_apply(self) -> None:
         """DA-7: data sequence number at or below the vector's."""
         index = PositionDeleteIndex([vector("v", 4, "data.parquet")])
         assert index.vector_of(data()) is None
         assert index.vector_of(data(number=4)) is not None
 
-    def test_two_for_one_file_are_corrupt_metadata(self) -> None:
+    def test_two_vectors_for_one_data_file_are_corrupt(self) -> None:
         with pytest.raises(CorruptFileError, match="second deletion vector"):
             PositionDeleteIndex([vector("v1", 6, "data.parquet"), vector("v2", 7, "data.parquet")])
 
-    def test_must_say_whose_they_are(self) -> None:
+    def test_vector_must_name_its_data_file(self) -> None:
         with pytest.raises(CorruptFileError, match="does not name its data file"):
             PositionDeleteIndex([vector("v", 6, None)])
 
 
 class TestEqualityDeletes:
-    def test_spare_rows_of_their_own_commit(self) -> None:
+    def test_equality_deletes_do_not_apply_to_their_own_commit(self) -> None:
         """DA-2: strictly older data only."""
         assert equality_paths([equality("older", 4), equality("same", 5), equality("newer", 6)], data()) == ["newer"]
 
-    def test_scope_is_the_partition_or_everything_when_unpartitioned(self) -> None:
+    def test_equality_delete_scope_is_the_partition_or_global(self) -> None:
         """DA-3: an all-void spec is unpartitioned too."""
         deletes = [
             equality("here", 6),
@@ -190,7 +190,7 @@ class TestEqualityDeletes:
     @pytest.mark.parametrize(
         ("lower", "upper", "applies"), [(0, 4, False), (0, 5, True), (9, 12, True), (10, 12, False), (6, 7, True)]
     )
-    def test_with_keys_outside_the_files_bounds_do_not_apply(self, lower: int, upper: int, applies: bool) -> None:
+    def test_equality_deletes_outside_the_file_bounds_do_not_apply(self, lower: int, upper: int, applies: bool) -> None:
         found = equality_paths([equality("e", 6, **bounds(1, lower, upper))], data(**bounds(1, 5, 9)))
         assert found == (["e"] if applies else [])
 
@@ -198,7 +198,7 @@ class TestEqualityDeletes:
         ("data_nulls", "delete_nulls", "applies"),
         [(0, 1, False), (1, 0, False), (1, 1, True), (None, 1, True), (1, None, True)],
     )
-    def test_null_matches_null_beyond_the_bounds(
+    def test_null_keys_match_nulls_regardless_of_bounds(
         self, data_nulls: int | None, delete_nulls: int | None, applies: bool
     ) -> None:
         """DA-4: an unknown null count excludes nothing."""
@@ -207,7 +207,7 @@ class TestEqualityDeletes:
         )
         assert found == (["e"] if applies else [])
 
-    def test_columns_of_nothing_but_null_meet_only_nulls(self) -> None:
+    def test_all_null_delete_columns_match_only_files_with_nulls(self) -> None:
         """DA-4."""
         only_null = equality("e", 6, **bounds(1, None, None, nulls=10))
         assert equality_paths([only_null], data(**bounds(1, 5, 9))) == []
@@ -216,7 +216,7 @@ class TestEqualityDeletes:
     @pytest.mark.parametrize(
         ("data_nans", "delete_nans", "applies"), [(0, 0, False), (1, 1, True), (None, None, True), (0, None, False)]
     )
-    def test_bounds_of_floats_say_nothing_about_nan(
+    def test_float_bounds_do_not_exclude_nan(
         self, data_nans: int | None, delete_nans: int | None, applies: bool
     ) -> None:
         """DA-5: every NaN equals every NaN, and bounds leave NaN out."""
@@ -230,7 +230,7 @@ class TestEqualityDeletes:
         assert equality_paths([equality("e", 6, **bounds(1, 0, 1))], data()) == ["e"]
         assert equality_paths([equality("e", 6)], data(**bounds(1, 0, 1))) == ["e"]
 
-    def test_one_column_apart_is_enough(self) -> None:
+    def test_one_disjoint_column_excludes_the_file(self) -> None:
         two = {
             "null_value_counts": {1: 0, 2: 0},
             "lower_bounds": {1: to_bytes(LongType(), 5), 2: b"m"},
@@ -243,24 +243,24 @@ class TestEqualityDeletes:
         assert equality_paths([equality("e", 6, (1, 2), **near)], data(**two)) == []
         assert equality_paths([equality("e", 6, (1,), **near)], data(**two)) == ["e"]
 
-    def test_a_file_without_a_lower_bound_may_hold_the_smallest_key(self) -> None:
+    def test_file_without_lower_bound_may_contain_the_smallest_key(self) -> None:
         file = data(**bounds(1, None, 9))
         assert equality_paths(
             [equality("one", 6, **bounds(1, 1, 1)), equality("far", 6, **bounds(1, 50, 60))], file
         ) == ["one"]
 
-    def test_files_together_each_get_their_own(self) -> None:
+    def test_batched_files_get_their_own_deletes(self) -> None:
         """DA-2: by bounds, in the middle of others."""
         files = [data(f"{place}", **bounds(1, 10 * place, 10 * place + 5)) for place in range(4)]
         assert together_paths([equality("e", 6, **bounds(1, 12, 13))], files) == [[], ["e"], [], []]
 
-    def test_files_that_are_fewer_than_deletes_of_one_list_of_columns_meet_those_of_another(self) -> None:
+    def test_few_files_are_matched_with_all_delete_column_lists(self) -> None:
         """DA-2: each file is met by both lists, or by the one that is newer than it."""
         files = [data("old", 5), data("new", 10)]
         deletes = [equality("a", 6), equality("b", 6), equality("c", 11, (2,))]
         assert together_paths(deletes, files) == [["a", "b", "c"], ["c"]]
 
-    def test_files_together_are_met_by_deletes_of_their_own_partition_and_of_none(self) -> None:
+    def test_batched_files_get_partition_and_global_deletes(self) -> None:
         """DA-2, DA-3: a newer delete of one partition does not affect older files in another."""
         files = [
             data("here"),
@@ -278,10 +278,10 @@ class TestEqualityDeletes:
             ["everywhere"],
         ]
 
-    def test_columns_that_no_schema_knows_exclude_nothing(self) -> None:
+    def test_unknown_delete_columns_exclude_nothing(self) -> None:
         assert equality_paths([equality("e", 6, (99,))], data()) == ["e"]
 
-    def test_bounds_from_before_a_promotion_are_understood(self) -> None:
+    def test_bounds_written_before_promotion_are_decoded(self) -> None:
         """DA-6: four bytes of an int in a column that is a long now."""
         old = {"lower_bounds": {1: (5).to_bytes(4, "little")}, "upper_bounds": {1: (9).to_bytes(4, "little")}}
         counts = {"null_value_counts": {1: 0}}

@@ -83,7 +83,7 @@ def groups_read(monkeypatch: pytest.MonkeyPatch) -> list[tuple[tuple[int, ...], 
     return calls
 
 
-def test_prefix_deletes_find_the_same_rows_in_sorted_and_in_shuffled_files(tmp_path: Path) -> None:
+def test_prefix_deletes_agree_on_sorted_and_unsorted_files(tmp_path: Path) -> None:
     """RD-5, RD-11"""
     wanted = {("c0", 0), ("c1", 3), ("c1", 4), ("c2", 0), ("c5", 4), ("c9", 1)}
     spans = prefixes(*wanted)
@@ -94,7 +94,7 @@ def test_prefix_deletes_find_the_same_rows_in_sorted_and_in_shuffled_files(tmp_p
     assert in_order == where(ROWS, lambda row: row[:2] in wanted)
 
 
-def test_row_groups_inside_and_outside_of_a_span_are_not_read(tmp_path: Path, groups_read) -> None:
+def test_row_groups_decided_by_statistics_are_not_read(tmp_path: Path, groups_read) -> None:
     """RD-10: only what statistics cannot decide is read, and only columns that the span binds."""
     spans = span_of_bounds(KEY, ("c1", 2), ("c4",))
     task = FileScanTask(data_file=data_file(sorted_data(tmp_path)), range_deletes=(spans,))
@@ -103,13 +103,13 @@ def test_row_groups_inside_and_outside_of_a_span_are_not_read(tmp_path: Path, gr
     assert groups_read == [((1, 2), (2, 5, 11))]
 
 
-def test_a_span_over_everything_reads_nothing(tmp_path: Path, groups_read) -> None:
+def test_span_over_all_keys_reads_no_row_group(tmp_path: Path, groups_read) -> None:
     spans = span_of_bounds(KEY, None, None)
     assert deleted(FileScanTask(data_file=data_file(sorted_data(tmp_path)), range_deletes=(spans,))) == list(range(120))
     assert groups_read == []
 
 
-def test_nulls_and_float_bounds_do_not_hide_rows(tmp_path: Path) -> None:
+def test_row_group_statistics_with_nulls_and_floats_hide_no_rows(tmp_path: Path) -> None:
     """RD-10: for row groups with nulls or NaN, only the facts that their statistics prove are used."""
     values = [None, None, 1.0, float("nan"), None, 5.0, -1.0, float("nan"), 3.0]
     table = with_ids(pa.table({"value": pa.array(values, pa.float64())}), [4])
@@ -124,7 +124,7 @@ def test_nulls_and_float_bounds_do_not_hide_rows(tmp_path: Path) -> None:
         assert deleted(task) == expected
 
 
-def test_range_delete_files_are_loaded_where_the_task_carries_no_spans(tmp_path: Path) -> None:
+def test_range_delete_files_are_loaded_if_task_has_no_spans(tmp_path: Path) -> None:
     """RD-2, RD-8: each span counts by its own number or the entry's, strictly above the data's."""
     files = []
     for number, spans in ((3, prefixes(("c0", 0), ("c1", 1))), (2, prefixes(("c2", 2)))):
@@ -136,7 +136,7 @@ def test_range_delete_files_are_loaded_where_the_task_carries_no_spans(tmp_path:
     assert deleted(task) == where(ROWS, lambda row: row[:2] in {("c0", 0), ("c1", 1)})
 
 
-def test_a_range_delete_file_that_covers_the_file_deletes_all_of_it(tmp_path: Path) -> None:
+def test_covering_range_delete_file_deletes_all_rows(tmp_path: Path) -> None:
     """RD-10"""
     path = write(tmp_path / "r.parquet", spans_to_parquet_table(span_of_bounds(KEY, None, None)))
     files = (delete_file(path, equality_ids=(1, 2, 3), file_format=RANGE_DELETES_PARQUET),)
@@ -150,7 +150,7 @@ def equality_task(tmp_path: Path, data, rows: pa.Table, ids: tuple[int, ...], **
 
 
 @pytest.mark.parametrize("rows_per_key", [0, 10**9])
-def test_equality_deletes_find_the_same_rows_by_search_and_by_lookup(
+def test_equality_deletes_agree_by_search_and_by_lookup(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, rows_per_key: int
 ) -> None:
     """DA-2: the delete columns are a set; their order in the file means nothing."""
@@ -167,21 +167,21 @@ def test_equality_deletes_find_the_same_rows_by_search_and_by_lookup(
             )
 
 
-def test_equality_deletes_skip_row_groups_that_their_values_cannot_be_in(tmp_path: Path, groups_read) -> None:
+def test_equality_deletes_skip_row_groups_by_bounds(tmp_path: Path, groups_read) -> None:
     rows = with_ids(pa.table({"id1": ["c2"]}), [1])
     path = write(tmp_path / "unsorted.parquet", key_table(ROWS), row_group_size=20)
     assert deleted(equality_task(tmp_path, data_file(path), rows, (1,))) == where(ROWS, lambda row: row[0] == "c2")
     assert groups_read == [((1,), (2,))]
 
 
-def test_rows_written_with_their_equality_delete_stay(tmp_path: Path) -> None:
+def test_rows_written_with_their_equality_delete_are_kept(tmp_path: Path) -> None:
     """DA-2"""
     task = equality_task(tmp_path, data_file(sorted_data(tmp_path), sequence_number=2), key_table(ROWS), (1, 2, 3))
     assert deleted(task) == []
 
 
 @pytest.mark.parametrize("rows_per_key", [0, 10**9])
-def test_rows_of_older_keys_stay_beside_newer_ones(
+def test_only_newer_equality_keys_delete_rows(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, rows_per_key: int
 ) -> None:
     """DA-2: of a sorted file that is searched for its keys, too."""
@@ -197,7 +197,7 @@ def test_rows_of_older_keys_stay_beside_newer_ones(
 
 
 @pytest.mark.parametrize("sorted_by", [(4,), None])
-def test_zeros_and_nans_are_keys_of_sorted_files_as_well(tmp_path: Path, sorted_by: tuple[int, ...] | None) -> None:
+def test_zeros_and_nans_match_in_sorted_files(tmp_path: Path, sorted_by: tuple[int, ...] | None) -> None:
     """DA-5: -0.0 equals 0.0, and every NaN every NaN."""
     values = pa.table({"value": pa.array([-1.0, -0.0, 0.0, *[7.0] * 1000, float("nan")])})
     data = data_file(write(tmp_path / "x.parquet", with_ids(values, [4]), sorted_by=sorted_by))
@@ -205,14 +205,14 @@ def test_zeros_and_nans_are_keys_of_sorted_files_as_well(tmp_path: Path, sorted_
     assert deleted(equality_task(tmp_path, data, keys, (4,))) == [1, 2, 1003]
 
 
-def test_equality_delete_files_of_several_columns_sets_apply_side_by_side(tmp_path: Path) -> None:
+def test_equality_deletes_with_different_column_sets_combine(tmp_path: Path) -> None:
     by_one = equality_task(tmp_path, data_file(sorted_data(tmp_path)), with_ids(pa.table({"x": ["c0"]}), [1]), (1,))
     by_two = equality_task(tmp_path, by_one.data_file, key_table([("c1", 1, 1)]).select([1, 2]), (2, 3))
     task = FileScanTask(data_file=by_one.data_file, equality_deletes=by_one.equality_deletes + by_two.equality_deletes)
     assert deleted(task) == where(ROWS, lambda row: row[0] == "c0" or row[1:] == (1, 1))
 
 
-def test_renamed_columns_match_by_field_id(tmp_path: Path) -> None:
+def test_delete_columns_match_by_field_id_after_rename(tmp_path: Path) -> None:
     """DA-6"""
     rows = with_ids(pa.table({"id2": ["c1"], "renamed": pa.array([3], pa.int64())}), [1, 2])
     expected = where(ROWS, lambda row: row[:2] == ("c1", 3))
@@ -231,7 +231,7 @@ def test_a_promoted_column_is_compared_in_the_wider_type(tmp_path: Path) -> None
         assert deleted(task, context_of(SCHEMA, wide)) == [1]
 
 
-def test_a_column_dropped_from_the_schema_still_deletes(tmp_path: Path) -> None:
+def test_delete_by_dropped_column_still_applies(tmp_path: Path) -> None:
     """DA-6"""
     current = Schema(NestedField(1, "id1", StringType(), required=True), schema_id=1)
     rows = with_ids(pa.table({"id2": pa.array([3], pa.int64())}), [2])
@@ -243,7 +243,7 @@ def test_a_column_dropped_from_the_schema_still_deletes(tmp_path: Path) -> None:
     ("initial_default", "values", "is_deleted"),
     [(None, [None], True), (None, [7], False), (7, [7], True), (7, [None], False)],
 )
-def test_a_column_added_after_the_data_reads_as_its_default_or_null(
+def test_delete_by_column_missing_in_data_uses_default_or_null(
     tmp_path: Path, initial_default: int | None, values: list[int | None], is_deleted: bool
 ) -> None:
     """DA-6"""
@@ -256,7 +256,7 @@ def test_a_column_added_after_the_data_reads_as_its_default_or_null(
     assert deleted(by_range, context_of(SCHEMA, later)) == (list(range(120)) if is_deleted else [])
 
 
-def test_an_identity_partition_value_stands_for_a_column_that_the_file_lacks(tmp_path: Path) -> None:
+def test_identity_partition_value_replaces_missing_column(tmp_path: Path) -> None:
     """DA-6: files that were imported from directories hold no partition columns."""
     spec = PartitionSpec(PartitionField(1, 1000, IdentityTransform(), "id1"), spec_id=3)
     path = write(tmp_path / "x.parquet", key_table(ROWS).select([1, 2]))
@@ -266,7 +266,7 @@ def test_an_identity_partition_value_stands_for_a_column_that_the_file_lacks(tmp
         assert deleted(equality_task(tmp_path, data, rows, (1, 2, 3)), context_of(SCHEMA, spec=spec)) == expected
 
 
-def test_fields_of_structs_can_be_delete_columns_and_fields_of_lists_cannot(tmp_path: Path) -> None:
+def test_struct_fields_may_be_delete_columns_but_list_elements_not(tmp_path: Path) -> None:
     """DA-4, DA-6: the null of a parent struct is a null of its field."""
     struct = StructType(NestedField(2, "x", StringType()), NestedField(3, "y", LongType()))
     schema = Schema(
@@ -293,7 +293,7 @@ def position_deletes(tmp_path: Path, name: str, rows: list[tuple[str, int]], ids
     return write(tmp_path / name, with_ids(table, ids), row_group_size=3)
 
 
-def test_a_position_that_no_row_can_have_brings_no_other_row_back(tmp_path: Path) -> None:
+def test_position_out_of_range_raises_error_with_file_name(tmp_path: Path) -> None:
     """DA-8, DA-10: the file is named."""
     data = data_file(sorted_data(tmp_path))
     rows = [(data.file_path, 4), (data.file_path, 2**63 - 2), (data.file_path, 2**63 - 1)]
@@ -303,7 +303,7 @@ def test_a_position_that_no_row_can_have_brings_no_other_row_back(tmp_path: Path
 
 
 @pytest.mark.parametrize("ids", [[2147483546, 2147483545], [None, None]])
-def test_position_deletes_name_rows_by_path_and_position(tmp_path: Path, ids: list[int | None]) -> None:
+def test_position_deletes_match_by_path_and_position(tmp_path: Path, ids: list[int | None]) -> None:
     """DA-1, DA-10: columns by field id, else by name."""
     data = data_file(sorted_data(tmp_path))
     first = position_deletes(tmp_path, "p1.parquet", [("other", 5), (data.file_path, 3), (data.file_path, 4)], ids)
@@ -314,7 +314,7 @@ def test_position_deletes_name_rows_by_path_and_position(tmp_path: Path, ids: li
     assert deleted(task) == [0, 3, 4]
 
 
-def test_of_a_large_position_delete_file_only_row_groups_with_the_path_are_read(
+def test_large_position_delete_file_reads_only_matching_row_groups(
     tmp_path: Path, groups_read, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(delete_loader, "_WHOLE_FILE_BYTES", 0)
@@ -380,7 +380,7 @@ def test_a_deletion_vector_replaces_position_deletes(tmp_path: Path) -> None:
         assert deleted(task) == expected
 
 
-def test_a_deletion_vector_with_another_number_of_rows_than_its_entry_is_refused(tmp_path: Path) -> None:
+def test_vector_cardinality_mismatch_is_rejected(tmp_path: Path) -> None:
     """DA-8"""
     ((path, entry),) = vector_file(tmp_path, PositionSet.from_array(np.array([1, 5])))
     task = FileScanTask(
@@ -390,7 +390,7 @@ def test_a_deletion_vector_with_another_number_of_rows_than_its_entry_is_refused
         deleted(task)
 
 
-def test_all_kinds_of_deletes_add_up(tmp_path: Path) -> None:
+def test_all_delete_kinds_combine(tmp_path: Path) -> None:
     data = data_file(sorted_data(tmp_path))
     positions = position_deletes(tmp_path, "p.parquet", [(data.file_path, 119)], [2147483546, 2147483545])
     equality = equality_task(tmp_path, data, key_table([("c0", 0, 1)]), (1, 2, 3)).equality_deletes
@@ -410,7 +410,7 @@ def test_a_file_without_deletes_is_not_opened(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("kind", ["position", "equality", "range", "vector"])
 @pytest.mark.parametrize("damage", ["absent", "empty", "truncated", "text"])
-def test_a_delete_file_that_cannot_be_read_fails_the_scan_by_name(tmp_path: Path, kind: str, damage: str) -> None:
+def test_unreadable_delete_file_fails_the_scan_with_its_name(tmp_path: Path, kind: str, damage: str) -> None:
     """DA-8: never "no deletes"."""
     data = data_file(sorted_data(tmp_path))
     path = tmp_path / f"broken-{kind}"
@@ -447,7 +447,7 @@ def test_an_equality_delete_file_without_its_column_is_refused(tmp_path: Path) -
         deleted(task)
 
 
-def test_an_equality_delete_file_whose_values_are_of_another_kind_is_refused(tmp_path: Path) -> None:
+def test_equality_delete_file_with_incompatible_type_is_rejected(tmp_path: Path) -> None:
     """DA-8"""
     task = equality_task(tmp_path, data_file(sorted_data(tmp_path)), with_ids(pa.table({"id2": ["x"]}), [2]), (2,))
     with pytest.raises(CorruptFileError, match=r"eq2\.parquet"):
@@ -455,7 +455,7 @@ def test_an_equality_delete_file_whose_values_are_of_another_kind_is_refused(tmp
 
 
 @pytest.mark.parametrize("file_format", ["AVRO", "ORC"])
-def test_delete_files_and_data_files_in_other_formats_are_refused_by_name(tmp_path: Path, file_format: str) -> None:
+def test_unsupported_file_formats_are_rejected_with_file_name(tmp_path: Path, file_format: str) -> None:
     data = data_file(sorted_data(tmp_path))
     task = equality_task(tmp_path, data, key_table(ROWS).select([0]), (1,), file_format=file_format)
     with pytest.raises(UnsupportedFeatureError, match=rf"eq1\.parquet is an {file_format}"):

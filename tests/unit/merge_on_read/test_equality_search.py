@@ -34,7 +34,7 @@ def table(tmp_path: Path) -> tf.Table:
 @pytest.mark.parametrize(
     ("step", "is_searched"), [(150, True), (149, False)], ids=["a key in 150 rows", "a key in 149 rows"]
 )
-def test_keys_count_where_the_file_may_have_them(
+def test_keys_are_searched_only_within_file_bounds(
     table: tf.Table, monkeypatch: pytest.MonkeyPatch, step: int, is_searched: bool
 ) -> None:
     """RD-11, RD-12"""
@@ -50,7 +50,7 @@ def test_keys_count_where_the_file_may_have_them(
     assert (looked_up == []) == is_searched
 
 
-def test_keys_beside_the_files(table: tf.Table) -> None:
+def test_keys_outside_all_files_delete_nothing(table: tf.Table) -> None:
     """RD-10: keys below, between and above all rows delete nothing."""
     table.delete_rows(pa.table({"id": ["", "0029995", "~"], "n": [0, 2999, 0]}, schema=SCHEMA))
     assert table.scan().count() == FILES * ROWS

@@ -23,7 +23,7 @@ def table(tmp_path: Path) -> tf.Table:
     return table
 
 
-def test_a_promoted_column_is_looked_up_anew(tmp_path: Path) -> None:
+def test_promoted_column_is_looked_up_again(tmp_path: Path) -> None:
     """DA-6: the rows that a delete applies to depend on the current type of its column."""
     catalog = new_lake(tmp_path / "lake")
     table = catalog.create_table("db.t", pa.schema([pa.field("id", pa.int64(), nullable=False), ("n", pa.int32())]))

@@ -15,7 +15,7 @@ from tableformat.metadata.columns.data_columns import columns_of_files
 from tableformat.metadata.content_file import DataFile
 
 
-def test_files_whose_bounds_touch_may_share_a_key() -> None:
+def test_touching_bounds_overlap() -> None:
     """DA-4: bounds are of values that are there."""
 
     def of(lower: int | None, upper: int | None) -> DataFile:

@@ -25,7 +25,7 @@ def shared_of(deletes: list[DeleteFile], file: DataFile) -> object:
     return KeyDeleteIndex(deletes, SPECS, ColumnTypes(TYPES)).shared_deletes_of(file)
 
 
-def test_a_file_that_most_deletes_meet_gets_all_newer_ones() -> None:
+def test_file_matched_by_most_deletes_gets_all_newer_deletes() -> None:
     """DA-2: deletes that its bounds rule out are included, older deletes are not."""
     meeting, others = deletes_between(0, 9), deletes_between(20, 29, count=5)
     older = deletes_between(0, 9, count=3, first_number=1)
@@ -36,7 +36,7 @@ def test_a_file_that_most_deletes_meet_gets_all_newer_ones() -> None:
     assert found.record_count == len(found)
 
 
-def test_a_file_that_few_deletes_meet_gets_these() -> None:
+def test_file_matched_by_few_deletes_gets_only_those() -> None:
     meeting, others = deletes_between(0, 9), deletes_between(20, 29)
     file = data(number=5, **bounds(1, 23, 24))
     assert shared_of([*meeting, *others[:4]], file) == tuple(others[:4])
@@ -44,7 +44,7 @@ def test_a_file_that_few_deletes_meet_gets_these() -> None:
     assert shared_of(meeting[: SHARED_FROM - 1], data(number=5)) == tuple(meeting[: SHARED_FROM - 1])
 
 
-def test_what_identifies_newer_deletes_is_not_what_was_before_them() -> None:
+def test_identity_of_newer_deletes_ignores_older_ones() -> None:
     older, newer = deletes_between(0, 9, first_number=1), deletes_between(0, 9, first_number=100)
     alone = NewerDeletes(SharedDeletes(newer), 0)
     among = NewerDeletes(SharedDeletes([*newer, *older]), len(older))

@@ -59,7 +59,7 @@ def coverage(tmp_path: Path, *spans: tuple[int, int | None, int | None]) -> Rang
     )
 
 
-def test_range_deletes_of_a_partition_leave_files_of_others_alone(tmp_path: Path) -> None:
+def test_partition_range_deletes_do_not_affect_other_partitions(tmp_path: Path) -> None:
     """RD-3: range deletes that apply to no file do not hide the ones after them."""
     found = coverage(tmp_path, (4, None, None), (2, 3, 5), (3, None, None))
     assert found.covered == {2}

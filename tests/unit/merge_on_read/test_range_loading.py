@@ -14,7 +14,7 @@ from tableformat.scan.context import merge_context
 from tableformat.testing.table_files import live_delete_files
 
 
-def test_spans_are_those_of_their_file_wherever_they_are(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_spans_are_equal_from_entry_file_or_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """RD-8, RD-13: entries that carry spans, files that have to be read and such as were read before, in any order."""
     catalog = new_lake(tmp_path / "lake")
     table = catalog.create_table("db.t", pa.schema([("id", pa.int64())]), key=["id"])
@@ -35,7 +35,7 @@ def test_spans_are_those_of_their_file_wherever_they_are(tmp_path: Path, monkeyp
         assert [spans.sequence_numbers.tolist() for spans in found] == [[delete.sequence_number] for delete in some]
 
 
-def test_spans_held_from_before_a_promotion_are_made_anew(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_cached_spans_are_converted_after_promotion(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """DA-6, DA-8: what is held of a range delete file is in the type that its column had then."""
     monkeypatch.setattr(inline_spans, "MAX_SPANS", 0)
     monkeypatch.setattr(packed_spans, "MAX_SPANS", 0)

@@ -38,7 +38,7 @@ STORED: list[tuple[pa.DataType, pa.DataType, Any]] = [
 
 
 @pytest.mark.parametrize(("given", "stored", "value"), STORED, ids=lambda each: str(each)[:30])
-def test_a_table_is_made_of_what_it_takes_rows_of(
+def test_arrow_types_are_converted_to_storable_types(
     tmp_path: Path, given: pa.DataType, stored: pa.DataType, value: Any
 ) -> None:
     """Types that Iceberg lacks, but whose values fit into an Iceberg type."""
@@ -50,20 +50,20 @@ def test_a_table_is_made_of_what_it_takes_rows_of(
     assert found.to_pylist() == [value]
 
 
-def test_nanoseconds_are_kept_where_the_version_has_them() -> None:
+def test_nanoseconds_are_kept_in_v3() -> None:
     columns = pa.schema([("at", pa.timestamp("ns", "Europe/Berlin"))])
     assert str(iceberg_schema(columns, format_version=3).find_type("at")) == "timestamptz_ns"
     assert str(iceberg_schema(columns, format_version=2).find_type("at")) == "timestamptz"
 
 
-def test_columns_of_other_libraries() -> None:
+def test_polars_schema_is_accepted() -> None:
     assert iceberg_schema(pl.DataFrame({"a": [1], "b": ["x"]}).schema) == iceberg_schema(
         pa.schema([("a", pa.int64()), ("b", pa.string())])
     )
 
 
 @pytest.mark.parametrize("rows", [pd.DataFrame({"a": [1]}), pl.DataFrame({"a": [1]}), pa.table({"a": [1]})])
-def test_rows_are_no_columns(tmp_path: Path, rows: Any) -> None:
+def test_rows_instead_of_schema_are_rejected(tmp_path: Path, rows: Any) -> None:
     catalog = new_lake(tmp_path / "lake")
     with pytest.raises(InvalidArgumentError, match=r"not rows \(\w+\)\. Pass pa\.table\(rows\)\.schema, and append"):
         catalog.create_table("db.t", rows)
@@ -71,6 +71,6 @@ def test_rows_are_no_columns(tmp_path: Path, rows: Any) -> None:
     catalog.create_table("db.t", pa.table(rows).schema).append(rows)
 
 
-def test_a_type_without_a_place_names_its_column() -> None:
+def test_unsupported_type_error_names_the_column() -> None:
     with pytest.raises(InvalidArgumentError, match=r"column 'took' has the Arrow type duration\[s\]"):
         iceberg_schema(pa.schema([("took", pa.duration("s"))]))

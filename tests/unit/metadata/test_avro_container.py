@@ -81,12 +81,12 @@ def test_a_snappy_block_with_a_wrong_checksum_is_corrupt() -> None:
         read_container(with_codec("snappy", compressed), "m.avro")
 
 
-def test_an_unknown_codec_is_not_called_corrupt() -> None:
+def test_unknown_codec_is_unsupported_not_corrupt() -> None:
     with pytest.raises(UnsupportedFeatureError, match=r"m\.avro.*'brotli'"):
         read_container(with_codec("brotli", plain_block()), "m.avro")
 
 
-def test_every_cut_through_a_file_is_noticed() -> None:
+def test_truncation_at_any_byte_is_detected() -> None:
     data = ours(RECORDS)
     end_of_header = data.index(data[-16:]) + 16
     for length in range(len(data)):
@@ -96,7 +96,7 @@ def test_every_cut_through_a_file_is_noticed() -> None:
             read_container(data[:length], "m.avro")
 
 
-def test_a_block_with_another_count_than_it_holds_is_corrupt() -> None:
+def test_block_with_wrong_record_count_is_corrupt() -> None:
     data = ours(RECORDS)
     count_at = data.index(data[-16:]) + 16
     fewer = data[:count_at] + b"\x02" + data[count_at + 1 :]

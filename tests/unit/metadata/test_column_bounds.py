@@ -58,21 +58,19 @@ ONE_UUID = UUID("f79c3e09-677c-4bbd-a479-3f349cb785e7")
         (Decimal("99999999999999999999999999999999999999"), DecimalType(38, 0), (10**38 - 1).to_bytes(16, "big")),
     ],
 )
-def test_every_type_has_the_binary_form_of_the_specification(
-    value: Any, iceberg_type: PrimitiveType, bound: bytes
-) -> None:
+def test_bounds_of_every_type_follow_the_specification(value: Any, iceberg_type: PrimitiveType, bound: bytes) -> None:
     assert to_bound(value, iceberg_type) == bound
     assert from_bound(bound, iceberg_type) == value
 
 
-def test_bounds_from_before_a_promotion_keep_their_meaning() -> None:
+def test_bounds_written_before_promotion_are_decoded() -> None:
     assert from_bound(struct.pack("<i", -5), LongType()) == -5
     assert from_bound(struct.pack("<f", 0.5), DoubleType()) == 0.5
     assert from_bound(struct.pack("<i", 1), TimestampType()) == 86_400_000_000
     assert from_bound(struct.pack("<i", -1), TimestampNanoType()) == -86_400_000_000_000
 
 
-def test_a_decimal_is_brought_to_the_scale_but_never_rounded() -> None:
+def test_decimals_are_rescaled_but_never_rounded() -> None:
     assert to_bound(Decimal("1.5"), DecimalType(9, 2)) == b"\x00\x96"
     assert to_bound(3, DecimalType(9, 2)) == b"\x01\x2c"
     with pytest.raises(InvalidArgumentError, match=r"1\.005"):
@@ -82,12 +80,12 @@ def test_a_decimal_is_brought_to_the_scale_but_never_rounded() -> None:
 @pytest.mark.parametrize(
     ("bound", "iceberg_type"), [(b"\x01", IntegerType()), (b"\xff", StringType()), (b"abc", UUIDType())]
 )
-def test_a_damaged_bound_names_the_file(bound: bytes, iceberg_type: PrimitiveType) -> None:
+def test_damaged_bound_error_names_the_file(bound: bytes, iceberg_type: PrimitiveType) -> None:
     with pytest.raises(CorruptFileError, match=r"data/1\.parquet"):
         from_bound(bound, iceberg_type, location="data/1.parquet")
 
 
-def test_an_upper_bound_is_rounded_up_in_its_last_character() -> None:
+def test_truncated_upper_bound_is_rounded_up() -> None:
     assert truncate_upper("abcd", 3) == "abd"
     assert truncate_upper("ab\U0010ffffd", 3) == "ac"
     assert truncate_upper("\U0010ffff" * 4, 3) is None
@@ -98,7 +96,7 @@ def test_an_upper_bound_is_rounded_up_in_its_last_character() -> None:
 
 
 @given(st.text(), st.integers(1, 5))
-def test_shortened_strings_enclose_the_value(value: str, width: int) -> None:
+def test_truncated_bounds_enclose_the_value(value: str, width: int) -> None:
     upper = truncate_upper(value, width)
     assert truncate_lower(value, width) <= value
     assert upper is None or (value <= upper and len(upper) <= width and upper.encode().decode() == upper)

@@ -19,14 +19,14 @@ PAIRS = {
 
 
 @pytest.mark.parametrize("text", PAIRS)
-def test_what_is_written_is_read_again(text: str) -> None:
+def test_identifier_text_round_trips(text: str) -> None:
     """LK-1"""
     assert identifier_parts(text) == PAIRS[text]
     assert identifier_text(PAIRS[text]) == text
     assert identifier_parts(PAIRS[text]) == PAIRS[text]
 
 
-def test_a_quote_that_is_not_closed_is_a_letter() -> None:
+def test_unclosed_quote_is_a_literal_character() -> None:
     """LK-1: such names were possible before they were quoted."""
     assert identifier_parts('db."a') == ("db", '"a')
     assert identifier_parts('db."a"b') == ("db", '"a"b')

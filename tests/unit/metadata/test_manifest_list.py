@@ -59,7 +59,7 @@ def write(path: Path, *manifests: ManifestFile, version: int = 2, first_row_id: 
     )
 
 
-def test_the_commit_gives_its_number_to_new_manifests_and_leaves_others_alone(tmp_path: Path) -> None:
+def test_commit_assigns_sequence_number_only_to_new_manifests(tmp_path: Path) -> None:
     """DA-9."""
     rewritten = replace(NEW, manifest_path="s3://b/t/metadata/rewritten.avro", min_sequence_number=4)
     assigned = write(tmp_path / "list.avro", NEW, rewritten, OLD)
@@ -81,7 +81,7 @@ def test_pyiceberg_reads_the_list(tmp_path: Path) -> None:
     ]
 
 
-def test_row_ids_are_given_once_to_data_manifests_and_leave_room_for_existing_rows(tmp_path: Path) -> None:
+def test_row_ids_are_assigned_once_to_data_manifests(tmp_path: Path) -> None:
     numbered = replace(OLD, first_row_id=500)
     manifests = (numbered, NEW, DELETES, OLD)
     assigned = write(tmp_path / "list.avro", *manifests, version=3, first_row_id=1000)
@@ -109,7 +109,7 @@ def v1_list(path: Path, record: dict[str, Any], counts: bool) -> None:
     path.write_bytes(stream.getvalue())
 
 
-def test_a_v1_list_has_sequence_number_zero_and_may_spell_counts_in_its_own_way(tmp_path: Path) -> None:
+def test_v1_list_has_sequence_number_zero_and_old_count_names(tmp_path: Path) -> None:
     """DA-9."""
     record = {
         "manifest_path": "m.avro",
@@ -131,7 +131,7 @@ def test_a_v1_list_has_sequence_number_zero_and_may_spell_counts_in_its_own_way(
     assert manifest.partitions is None
 
 
-def test_counts_that_a_v1_list_leaves_out_are_counted_in_the_manifest(tmp_path: Path) -> None:
+def test_missing_v1_counts_are_read_from_the_manifest(tmp_path: Path) -> None:
     file = {"type": "record", "name": "r2", "fields": [{"name": "record_count", "type": "long", "field-id": 103}]}
     schema = {
         "type": "record",
@@ -151,7 +151,7 @@ def test_counts_that_a_v1_list_leaves_out_are_counted_in_the_manifest(tmp_path: 
     assert (manifest.added_rows_count, manifest.existing_rows_count, manifest.deleted_rows_count) == (11, 20, 12)
 
 
-def test_a_list_that_is_missing_or_damaged_is_named(tmp_path: Path) -> None:
+def test_missing_or_damaged_manifest_list_is_named(tmp_path: Path) -> None:
     with pytest.raises(CorruptFileError, match=r"gone\.avro.*does not exist"):
         read_manifest_list(LOCAL, f"{tmp_path}/gone.avro")
     (tmp_path / "bad.avro").write_bytes(b"PAR1")
@@ -159,7 +159,7 @@ def test_a_list_that_is_missing_or_damaged_is_named(tmp_path: Path) -> None:
         read_manifest_list(LOCAL, f"{tmp_path}/bad.avro")
 
 
-def test_a_manifest_of_unknown_content_is_refused(tmp_path: Path) -> None:
+def test_unknown_manifest_content_is_rejected(tmp_path: Path) -> None:
     write(tmp_path / "good.avro", OLD)
     good = fastavro.reader(stdlib_io.BytesIO((tmp_path / "good.avro").read_bytes()))
     assert isinstance(good.writer_schema, dict)

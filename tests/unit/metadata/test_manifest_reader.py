@@ -152,7 +152,7 @@ def test_names_and_order_of_fields_do_not_matter(tmp_path: Path) -> None:
     assert (file.file_path, file.record_count, file.file_size_bytes) == ("s3://b/t/1.parquet", 10, 100)
 
 
-def test_maps_are_arrays_of_pairs_or_maps_with_text_keys(tmp_path: Path) -> None:
+def test_maps_may_be_arrays_of_pairs_or_avro_maps(tmp_path: Path) -> None:
     pair = {"type": "record", "name": "pair", "fields": [field("k", "int", 117), field("v", "long", 118)]}
     data_file = [
         *REQUIRED,
@@ -205,7 +205,7 @@ def test_partition_values_are_exact_and_in_the_order_of_the_spec(tmp_path: Path)
     assert rest == [Decimal("-1.20"), uuid, "x"]
 
 
-def test_a_partition_field_that_the_manifest_lacks_is_not_taken_for_null(tmp_path: Path) -> None:
+def test_missing_partition_field_is_corrupt_not_null(tmp_path: Path) -> None:
     partition = {"type": "record", "name": "r102", "fields": []}
     with pytest.raises(CorruptFileError, match=r"foreign\.avro.*'day' \(1000\)"):
         foreign(
@@ -216,7 +216,7 @@ def test_a_partition_field_that_the_manifest_lacks_is_not_taken_for_null(tmp_pat
         )
 
 
-def test_an_added_entry_inherits_what_it_leaves_out(tmp_path: Path) -> None:
+def test_added_entry_inherits_missing_numbers(tmp_path: Path) -> None:
     """DA-9: also one of the two numbers alone."""
     inherit, explicit = foreign(
         tmp_path,
@@ -245,13 +245,13 @@ def test_entries_of_a_v1_manifest_have_sequence_number_zero(tmp_path: Path) -> N
     assert [entry.status for entry in live_entries(entries)] == [EntryStatus.EXISTING, EntryStatus.ADDED]
 
 
-def test_an_existing_entry_without_a_number_is_corrupt_rather_than_new(tmp_path: Path) -> None:
+def test_existing_entry_without_sequence_number_is_corrupt(tmp_path: Path) -> None:
     """DA-9: as new it would survive deletes that are younger than it."""
     with pytest.raises(CorruptFileError, match="EXISTING has no sequence number"):
         foreign(tmp_path, entry_schema(REQUIRED, *NUMBERS), {"status": 0, "data_file": FILE})
 
 
-def test_row_ids_continue_from_the_manifest_over_files_that_have_none(tmp_path: Path) -> None:
+def test_row_ids_continue_across_files_without_row_ids(tmp_path: Path) -> None:
     schema = entry_schema([*REQUIRED, field("row_id", ["null", "long"], 142)], *NUMBERS)
     numbers = {"data_sequence": 1, "file_ordinal": 1}
     entries = foreign(
@@ -266,7 +266,7 @@ def test_row_ids_continue_from_the_manifest_over_files_that_have_none(tmp_path: 
     assert [entry.file.first_row_id for entry in entries if isinstance(entry.file, DataFile)] == [1000, None, 5, 1010]
 
 
-def test_content_that_nobody_knows_is_refused_and_misplaced_content_is_corrupt(tmp_path: Path) -> None:
+def test_unknown_content_is_rejected_and_misplaced_content_is_corrupt(tmp_path: Path) -> None:
     """FM-17."""
     schema = entry_schema([*REQUIRED, field("content", "int", 134)])
     with pytest.raises(UnsupportedFeatureError, match=r"1\.parquet has content 3"):
@@ -275,7 +275,7 @@ def test_content_that_nobody_knows_is_refused_and_misplaced_content_is_corrupt(t
         foreign(tmp_path, schema, {"status": 1, "data_file": {**FILE, "content": 1}})
 
 
-def test_a_delete_file_of_an_unknown_format_is_refused_unless_its_entry_is_deleted(tmp_path: Path) -> None:
+def test_unknown_delete_file_format_is_rejected_unless_deleted(tmp_path: Path) -> None:
     """FM-17: its bounds would also be read by rules that may not apply to the file."""
     ids = field("equality_ids", {"type": "array", "items": "int"}, 135)
     schema = entry_schema([*REQUIRED, field("content", "int", 134), ids], *NUMBERS)
@@ -302,7 +302,7 @@ def test_an_equality_delete_without_ids_is_corrupt(tmp_path: Path) -> None:
         )
 
 
-def test_a_manifest_of_a_spec_that_the_table_lacks_or_without_its_fields_is_corrupt(tmp_path: Path) -> None:
+def test_manifest_with_unknown_spec_or_missing_fields_is_corrupt(tmp_path: Path) -> None:
     record = {"status": 1, "data_file": FILE}
     with pytest.raises(CorruptFileError, match="no partition spec 5"):
         foreign(tmp_path, entry_schema(REQUIRED), record, manifest=replace(MANIFEST, partition_spec_id=5))
@@ -311,7 +311,7 @@ def test_a_manifest_of_a_spec_that_the_table_lacks_or_without_its_fields_is_corr
 
 
 @each_of(EVERY_TABLE, "delete_files")
-def test_tables_have_the_delete_files_that_their_writer_reports(foreign: ForeignTable) -> None:
+def test_delete_files_agree_with_the_foreign_writer(foreign: ForeignTable) -> None:
     metadata, io, _ = read_table_metadata(str(foreign.directory), {})
     view = head_view(metadata, io)
     files = [

@@ -55,7 +55,7 @@ def test_row_lineage_and_vector_fields_are_only_in_version_3() -> None:
     assert 143 in ids[2]
 
 
-def test_a_field_is_known_by_its_id_and_an_unknown_one_cannot_take_its_place() -> None:
+def test_fields_are_matched_by_id_not_by_name() -> None:
     """FM-16."""
     stranger = {
         "type": "record",
@@ -73,7 +73,7 @@ def test_a_field_is_known_by_its_id_and_an_unknown_one_cannot_take_its_place() -
     ]
 
 
-def test_a_named_type_is_spelled_out_once_in_the_partition_record() -> None:
+def test_named_avro_type_is_defined_once_in_partition_record() -> None:
     spec = PartitionSpec(
         PartitionField(2, 1000, IdentityTransform(), "price"), PartitionField(3, 1001, IdentityTransform(), "cost.x")
     )
@@ -92,7 +92,7 @@ def test_a_named_type_is_spelled_out_once_in_the_partition_record() -> None:
         assert convert(b"\x00\x00\x00\x7b") == Decimal("1.23")
 
 
-def test_a_dropped_source_column_is_found_in_an_older_schema() -> None:
+def test_dropped_source_column_type_comes_from_older_schema() -> None:
     current = Schema(NestedField(1, "id", LongType()))
     spec = PartitionSpec(PartitionField(4, 1000, DayTransform(), "ts_day"))
     assert partition_types(spec, [current, SCHEMA]) == (DateType(),)
@@ -109,7 +109,7 @@ def test_a_void_field_needs_no_source_column() -> None:
     assert partition_avro_fields(spec, types)[0]["type"] == ["null"]
 
 
-def test_logical_values_become_icebergs_internal_ones() -> None:
+def test_avro_logical_values_become_iceberg_values() -> None:
     uuid = UUID("f79c3e09-677c-4bbd-a479-3f349cb785e7")
     for stored in (uuid.bytes, str(uuid)):
         convert = from_avro_value(["null", {"type": "fixed", "size": 16, "logicalType": "uuid"}])
@@ -122,7 +122,7 @@ def test_logical_values_become_icebergs_internal_ones() -> None:
     assert from_avro_value(["null"]) is None
 
 
-def test_values_are_stored_as_the_specification_says() -> None:
+def test_iceberg_values_are_stored_as_specified() -> None:
     decimal = to_avro_value(DecimalType(9, 2))
     uuid = to_avro_value(UUIDType())
     assert decimal is not None

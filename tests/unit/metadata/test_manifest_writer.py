@@ -169,7 +169,7 @@ def test_a_range_delete_is_stored_as_an_equality_delete_with_an_unknown_format(t
     assert (file["content"], file["equality_ids"], file["file_format"]) == (2, [1, 2, 3], "RANGE_DELETES_PARQUET")
 
 
-def test_the_manifest_file_sums_up_its_entries(tmp_path: Path) -> None:
+def test_manifest_file_summarizes_its_entries(tmp_path: Path) -> None:
     old = replace(DATA, sequence_number=3, file_sequence_number=4, record_count=10)
     gone = replace(DATA, sequence_number=1, file_sequence_number=1, record_count=100, partition=(None, "z"))
     manifest = write(
@@ -187,7 +187,7 @@ def test_the_manifest_file_sums_up_its_entries(tmp_path: Path) -> None:
     assert [summary.contains_null for summary in manifest.partitions] == [True, False]
 
 
-def test_a_rewrite_keeps_an_older_data_sequence_number(tmp_path: Path) -> None:
+def test_rewritten_entry_keeps_its_data_sequence_number(tmp_path: Path) -> None:
     """DA-9: an ADDED entry may carry an explicit older number; the file's own number is still inherited."""
     manifest = write(tmp_path, added(replace(DATA, sequence_number=2)))
     (entry,) = as_pyiceberg(manifest, tmp_path).fetch_manifest_entry(LOCAL)
@@ -196,7 +196,7 @@ def test_a_rewrite_keeps_an_older_data_sequence_number(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("status", [EntryStatus.EXISTING, EntryStatus.DELETED])
-def test_only_added_entries_may_leave_their_numbers_out(tmp_path: Path, status: EntryStatus) -> None:
+def test_only_added_entries_may_omit_sequence_numbers(tmp_path: Path, status: EntryStatus) -> None:
     """DA-9."""
     with pytest.raises(InvalidArgumentError, match=f"{status.name} must state its sequence numbers"):
         write(tmp_path, ManifestEntry(status, 70, replace(DATA, sequence_number=3)))
@@ -218,7 +218,7 @@ def test_a_file_in_the_wrong_manifest_is_refused(tmp_path: Path) -> None:
         write(tmp_path, added(DATA), format_version=4)
 
 
-def test_summaries_of_floats_hold_for_both_zeros_and_leave_nan_out() -> None:
+def test_float_summaries_cover_both_zeros_and_exclude_nan() -> None:
     nan = float("nan")
     (summary,) = partition_summaries([(0.0,), (nan,), (None,)], (DoubleType(),))
     assert (summary.contains_null, summary.contains_nan) == (True, True)

@@ -131,14 +131,14 @@ def test_files_of_all_specs_are_in_one_table(view: SnapshotView) -> None:
     assert table["split_offsets"].to_pylist() == [[4], [4], None]
 
 
-def test_entries_keep_what_was_removed(view: SnapshotView) -> None:
+def test_entries_table_includes_removed_files(view: SnapshotView) -> None:
     table = inspect.entries_table(view)
     assert table["status"].to_pylist() == [1, 2, 1, 1]
     assert table["sequence_number"].to_pylist() == [2, 1, 2, 2]
     assert table["data_file"].combine_chunks().field("file_path").to_pylist()[1] == "s3://b/t/gone.parquet"
 
 
-def test_manifests_show_their_counts_and_their_bounds_as_text(view: SnapshotView) -> None:
+def test_manifests_table_has_counts_and_text_bounds(view: SnapshotView) -> None:
     rows = inspect.manifests_table(view).to_pylist()
     counts = ("added_data_files_count", "deleted_data_files_count", "added_delete_files_count", "partition_spec_id")
     assert [tuple(row[name] for name in counts) for row in rows] == [(1, 1, 0, 0), (1, 0, 0, 1), (0, 0, 1, 2)]
@@ -156,7 +156,7 @@ def test_manifests_show_their_counts_and_their_bounds_as_text(view: SnapshotView
     ]
 
 
-def test_partitions_sum_up_their_files(view: SnapshotView) -> None:
+def test_partitions_table_aggregates_files(view: SnapshotView) -> None:
     """The equality delete applies to all partitions, and belongs to none of them."""
     rows = inspect.partitions_table(view).to_pylist()
     columns = ("spec_id", "record_count", "file_count", "equality_delete_file_count", "last_updated_snapshot_id")
@@ -166,7 +166,7 @@ def test_partitions_sum_up_their_files(view: SnapshotView) -> None:
     ]
 
 
-def test_partitions_of_several_specs_are_one_where_all_fields_agree(tmp_path: Path) -> None:
+def test_partitions_of_several_specs_with_equal_values_are_merged(tmp_path: Path) -> None:
     """The row has the spec of the file that was added last."""
     catalog = new_lake(tmp_path)
     schema = pa.schema([("id", pa.int64()), ("v", pa.string())])
@@ -211,7 +211,7 @@ def rolled_back() -> TableMetadata:
     )
 
 
-def test_the_history_of_main_knows_of_a_rollback(rolled_back: TableMetadata) -> None:
+def test_history_of_main_marks_rolled_back_snapshots(rolled_back: TableMetadata) -> None:
     rows = inspect.history_table(rolled_back).to_pylist()
     assert [(row["snapshot_id"], row["parent_id"], row["is_current_ancestor"]) for row in rows] == [
         (1, None, True),
@@ -222,7 +222,7 @@ def test_the_history_of_main_knows_of_a_rollback(rolled_back: TableMetadata) -> 
     assert [row["made_current_at"].timestamp() for row in rows] == [1, 2, 2.5, 3]
 
 
-def test_the_history_of_a_branch_is_its_line(rolled_back: TableMetadata) -> None:
+def test_history_of_a_branch_is_its_ancestry(rolled_back: TableMetadata) -> None:
     assert inspect.history_table(rolled_back, "ingest")["snapshot_id"].to_pylist() == [1, 2]
     with pytest.raises(SnapshotNotFoundError):
         inspect.history_table(rolled_back, "ingst")

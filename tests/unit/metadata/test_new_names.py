@@ -77,7 +77,7 @@ def everything(directory: Path) -> set[Path]:
 
 
 @pytest.mark.parametrize("door", DOORS)
-def test_no_name_leads_out_of_the_lake(catalog: tf.Catalog, tmp_path: Path, door: str) -> None:
+def test_names_cannot_escape_the_lake_directory(catalog: tf.Catalog, tmp_path: Path, door: str) -> None:
     before = everything(tmp_path)
     for part in BAD_PARTS:
         with pytest.raises(InvalidArgumentError) as refused:
@@ -88,7 +88,7 @@ def test_no_name_leads_out_of_the_lake(catalog: tf.Catalog, tmp_path: Path, door
     assert catalog.list_tables("db") == ["db.t"]
 
 
-def test_no_table_lies_in_the_directory_of_another(tmp_path: Path) -> None:
+def test_table_directories_are_not_nested(tmp_path: Path) -> None:
     names = [(namespace, table) for namespace in ("n", "n/m", "n%2Fm") for table in ("m", "m/metadata", "m%2Fmetadata")]
     with tf.open_catalog(str(tmp_path / "lake")) as catalog:
         for namespace in dict.fromkeys(namespace for namespace, _ in names):
@@ -101,7 +101,7 @@ def test_no_table_lies_in_the_directory_of_another(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["", "  ", "a\0b", "a\nb", "\x1b[2J", "\ud800", None, 7])
-def test_branches_and_tags_have_names_that_can_be_printed(catalog: tf.Catalog, name: Any) -> None:
+def test_unprintable_ref_names_are_rejected(catalog: tf.Catalog, name: Any) -> None:
     table = catalog.load_table("db.t")
     for make in (table.create_branch, table.create_tag):
         with pytest.raises(InvalidArgumentError) as refused:
@@ -113,7 +113,7 @@ def test_branches_and_tags_have_names_that_can_be_printed(catalog: tf.Catalog, n
 
 
 @pytest.mark.parametrize("name", ["../../outside", "feature/x", "..", "a.b", "é", "x" * 300])
-def test_no_path_is_made_of_a_branchs_name(catalog: tf.Catalog, tmp_path: Path, name: str) -> None:
+def test_branch_names_do_not_become_paths(catalog: tf.Catalog, tmp_path: Path, name: str) -> None:
     table = catalog.load_table("db.t")
     table.create_branch(name)
     table.create_tag(f"{name}-tag")

@@ -25,7 +25,7 @@ def other(table: tf.Table) -> tf.Table:
     return table.catalog.load_table(table.name)  # type: ignore[return-value]
 
 
-def test_call_that_ends_late_does_not_move_the_handle_back(table: tf.Table) -> None:
+def test_slow_call_does_not_move_the_handle_back(table: tf.Table) -> None:
     """CP-61: the snapshot of the second call was not to be seen until the next refresh."""
     writer = other(table)
     with own_handle(table.iceberg) as late:
@@ -38,7 +38,7 @@ def test_call_that_ends_late_does_not_move_the_handle_back(table: tf.Table) -> N
     assert table.scan().count() == 2
 
 
-def test_handle_follows_a_call_that_failed(table: tf.Table) -> None:
+def test_failed_call_moves_the_handle_forward(table: tf.Table) -> None:
     """CP-61: an operation that gives up has loaded the newest version."""
     other(table).append([{"id": 1}])
     with pytest.raises(RuntimeError, match="half way"), own_handle(table.iceberg) as own:  # noqa: PT012
@@ -47,7 +47,7 @@ def test_handle_follows_a_call_that_failed(table: tf.Table) -> None:
     assert table.scan().count() == 1
 
 
-def test_handle_alone_goes_where_the_catalog_is(table: tf.Table) -> None:
+def test_unshared_handle_follows_the_catalog_back(table: tf.Table) -> None:
     """CP-61: an earlier version was registered, and no other thread uses the handle."""
     location = table.iceberg.metadata_location
     other(table).append([{"id": 1}])
@@ -58,7 +58,7 @@ def test_handle_alone_goes_where_the_catalog_is(table: tf.Table) -> None:
     assert table.refresh().scan().count() == 0
 
 
-def test_call_is_not_moved_by_another(table: tf.Table) -> None:
+def test_running_call_is_not_moved_by_another(table: tf.Table) -> None:
     """CP-61"""
     with own_handle(table.iceberg) as own:
         before = own.metadata

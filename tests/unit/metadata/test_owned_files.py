@@ -57,7 +57,7 @@ def named_metadata(table: tf.Table) -> set[str]:
     return {table.iceberg.metadata_location, logged.metadata_file}
 
 
-def test_a_commit_leaves_a_foreign_file_in_the_metadata_log(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_commit_keeps_foreign_file_in_metadata_log(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     """MT-53: the log falls off at one entry, so the next commits would remove the file."""
     table = keyed_table(tmp_path, properties=LOG_OF_ONE)
     table.append(rows("a", [1]))
@@ -73,7 +73,7 @@ def test_a_commit_leaves_a_foreign_file_in_the_metadata_log(tmp_path: Path, capl
 
 
 @pytest.mark.parametrize("is_named", [True, False])
-def test_logged_out_metadata_stays_where_the_table_does_not_ask(tmp_path: Path, is_named: bool) -> None:
+def test_old_metadata_files_are_kept_by_default(tmp_path: Path, is_named: bool) -> None:
     """MT-53: by Iceberg's default it stays."""
     table = keyed_table(tmp_path, properties={**LOG_OF_ONE, ASKS: "false"})
     if not is_named:
@@ -85,7 +85,7 @@ def test_logged_out_metadata_stays_where_the_table_does_not_ask(tmp_path: Path, 
     assert len(metadata_files(table)) == len(before) + 6
 
 
-def test_other_catalogs_leave_it_too(tmp_path: Path) -> None:
+def test_pyiceberg_catalog_keeps_foreign_metadata_file(tmp_path: Path) -> None:
     """MT-53: a catalog of PyIceberg that this library did not write."""
     backend = InMemoryCatalog("other", warehouse=f"file://{tmp_path}/lake")
     catalog = tf.Catalog(backend)
@@ -136,7 +136,7 @@ FOREIGN = [with_foreign_manifest_list, with_foreign_statistics]
 
 
 @pytest.mark.parametrize("foreign", FOREIGN)
-def test_expiry_leaves_foreign_files_and_tells_them(tmp_path: Path, foreign: Any) -> None:
+def test_expiry_keeps_and_reports_foreign_files(tmp_path: Path, foreign: Any) -> None:
     """MT-53"""
     table = keyed_table(tmp_path)
     table.append(rows("a", [1]))
@@ -152,9 +152,7 @@ def test_expiry_leaves_foreign_files_and_tells_them(tmp_path: Path, foreign: Any
 
 
 @pytest.mark.parametrize("foreign", FOREIGN)
-def test_purge_leaves_foreign_files_and_tells_them(
-    tmp_path: Path, foreign: Any, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_purge_keeps_and_logs_foreign_files(tmp_path: Path, foreign: Any, caplog: pytest.LogCaptureFixture) -> None:
     """MT-53"""
     table = keyed_table(tmp_path)
     table.append(rows("a", [1]))
@@ -167,7 +165,7 @@ def test_purge_leaves_foreign_files_and_tells_them(
     assert not [name for _, _, names in os.walk(local_path(table.location)) for name in names]
 
 
-def test_a_link_in_the_tables_directory_leads_nowhere(tmp_path: Path) -> None:
+def test_symlinks_do_not_extend_the_table_directory(tmp_path: Path) -> None:
     """MT-53: decided after links are resolved."""
     table = keyed_table(tmp_path)
     table.append(rows("a", [1]))
@@ -179,7 +177,7 @@ def test_a_link_in_the_tables_directory_leads_nowhere(tmp_path: Path) -> None:
     assert path.exists()
 
 
-def test_dots_lead_nowhere(tmp_path: Path) -> None:
+def test_dot_segments_do_not_extend_the_table_directory(tmp_path: Path) -> None:
     """MT-53"""
     table = keyed_table(tmp_path)
     table.append(rows("a", [1]))
@@ -191,7 +189,7 @@ def test_dots_lead_nowhere(tmp_path: Path) -> None:
     assert path.exists()
 
 
-def test_a_lake_behind_a_link_is_cleaned(tmp_path: Path) -> None:
+def test_lake_behind_a_symlink_is_cleaned(tmp_path: Path) -> None:
     """MT-53: the table's own directory may be reached through a link."""
     (tmp_path / "disk").mkdir()
     os.symlink(tmp_path / "disk", tmp_path / "lake")
@@ -204,7 +202,7 @@ def test_a_lake_behind_a_link_is_cleaned(tmp_path: Path) -> None:
     assert not [name for _, _, names in os.walk(tmp_path / "disk" / "db") for name in names]
 
 
-def test_directories_that_the_properties_state_are_the_tables(tmp_path: Path) -> None:
+def test_path_property_directories_belong_to_the_table(tmp_path: Path) -> None:
     """MT-53: `write.data.path` and `write.metadata.path` may lie elsewhere; files that look like the table's are
     removed there."""
     paths = {"write.data.path": f"file://{tmp_path}/fast", "write.metadata.path": f"file://{tmp_path}/meta"}
@@ -225,7 +223,7 @@ def test_directories_that_the_properties_state_are_the_tables(tmp_path: Path) ->
 
 @pytest.mark.parametrize("stated", ["location", "write.data.path"])
 @pytest.mark.parametrize("place", ["/", "above", "home"])
-def test_metadata_cannot_make_a_directory_its_own(tmp_path: Path, stated: str, place: str) -> None:
+def test_metadata_alone_does_not_prove_ownership(tmp_path: Path, stated: str, place: str) -> None:
     """MT-53: the metadata file in the location proves that the location is the table's; a property does not prove it
     for other directories."""
     table = keyed_table(tmp_path)
@@ -257,7 +255,7 @@ def owned_by(tmp_path: Path, **stated: str) -> OwnedFiles:
     return OwnedFiles(PyArrowFileIO(), **table, table_uuid="0", properties=properties)
 
 
-def test_what_the_location_lies_in_holds_other_tables_too(tmp_path: Path) -> None:
+def test_parent_directories_do_not_belong_to_the_table(tmp_path: Path) -> None:
     """MT-53: though a property states it."""
     of_another, own = parquet_like(tmp_path / "db" / "other" / "data"), parquet_like(tmp_path / "db" / "t" / "data")
     owned = owned_by(tmp_path, write_data_path=f"file://{tmp_path}/db/")
@@ -278,7 +276,7 @@ def test_what_the_location_lies_in_holds_other_tables_too(tmp_path: Path) -> Non
         ("/db/t/data/a.parquet", False),
     ],
 )
-def test_object_stores_go_by_the_key(location: str, is_own: bool) -> None:
+def test_object_ownership_is_decided_by_key(location: str, is_own: bool) -> None:
     """MT-53"""
     owned = OwnedFiles(
         PyArrowFileIO(),
@@ -291,7 +289,7 @@ def test_object_stores_go_by_the_key(location: str, is_own: bool) -> None:
 
 
 @pytest.mark.parametrize("inside", ["data/../../..", "data/../../../home", "../t2", "data/elsewhere"])
-def test_orphans_are_not_looked_for_outside(tmp_path: Path, inside: str) -> None:
+def test_orphan_removal_stays_inside_the_location(tmp_path: Path, inside: str) -> None:
     """MT-53: neither dots nor links lead out of the table's location."""
     table = keyed_table(tmp_path)
     table.append(rows("a", [1]))
@@ -304,7 +302,7 @@ def test_orphans_are_not_looked_for_outside(tmp_path: Path, inside: str) -> None
     assert path.exists()
 
 
-def test_orphans_behind_a_link_stay(tmp_path: Path) -> None:
+def test_symlinked_orphans_are_kept_and_reported(tmp_path: Path) -> None:
     """MT-53: a link among the orphans is reported; it is neither followed nor removed."""
     table = keyed_table(tmp_path)
     table.append(rows("a", [1]))

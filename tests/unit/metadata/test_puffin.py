@@ -34,7 +34,7 @@ def stored(tmp_path: Path, content: bytes) -> str:
     return str(path)
 
 
-def test_what_is_written_is_read_back_blob_by_blob(tmp_path: Path) -> None:
+def test_puffin_blobs_round_trip(tmp_path: Path) -> None:
     content, footer = encode_puffin(BLOBS, {"created-by": "a test"})
     location = stored(tmp_path, content)
     assert read_footer(IO, location, len(content)) == read_footer(IO, location) == footer
@@ -43,7 +43,7 @@ def test_what_is_written_is_read_back_blob_by_blob(tmp_path: Path) -> None:
     assert footer.blobs[1].properties == {"referenced-data-file": "s3://b/b.parquet", "cardinality": "1"}
 
 
-def test_another_reader_understands_the_file() -> None:
+def test_pyiceberg_reads_the_puffin_file() -> None:
     content, _ = encode_puffin(BLOBS)
     foreign = PuffinFile(content)
     assert [foreign.get_blob_payload(blob) for blob in foreign.footer.blobs] == [b"first", b"second!"]

@@ -90,7 +90,7 @@ ENTRY_POINTS: dict[str, Callable[[tf.Catalog], Any]] = {
 
 
 @pytest.mark.parametrize("entry_point", ENTRY_POINTS)
-def test_entry_point_of_python_refuses_it(lake: Path, entry_point: str) -> None:
+def test_python_entry_points_reject_reserved_names(lake: Path, entry_point: str) -> None:
     with tf.open_catalog(str(lake)) as catalog:
         before = catalog.load_table("db.t").iceberg.metadata_location
         with pytest.raises(InvalidArgumentError, match="column '_pos' has a reserved name"):
@@ -108,7 +108,7 @@ def test_entry_point_of_python_refuses_it(lake: Path, entry_point: str) -> None:
     ],
     ids=" ".join,
 )
-def test_entry_point_of_the_command_line_refuses_it(lake: Path, arguments: tuple[str, ...]) -> None:
+def test_command_line_rejects_reserved_names(lake: Path, arguments: tuple[str, ...]) -> None:
     given = [str(lake.parent / each) if each == "rows.parquet" else each for each in arguments]
     run = CliRunner(env={"TABLEFORMAT_CATALOG": str(lake)}).invoke(app, given)
     assert run.exit_code == 1
@@ -129,7 +129,7 @@ REQUESTS: dict[str, tuple[str, dict[str, Any]]] = {
 
 
 @pytest.mark.parametrize("statement", REQUESTS)
-def test_statement_of_spark_refuses_it(lake: Path, statement: str) -> None:
+def test_spark_statements_reject_reserved_names(lake: Path, statement: str) -> None:
     method, arguments = REQUESTS[statement]
     session = Session.open("lake", {"warehouse": str(lake)})
     with pytest.raises(InvalidArgumentError, match="column '_pos' has a reserved name"):
@@ -137,7 +137,7 @@ def test_statement_of_spark_refuses_it(lake: Path, statement: str) -> None:
     assert session.catalog.load_table("db.t").schema.names == ["id", "v"]
 
 
-def test_table_of_another_writer_keeps_the_column(lake: Path) -> None:
+def test_foreign_table_with_reserved_column_is_usable(lake: Path) -> None:
     """It is read and written, and its other columns can be changed; Spark can replace it by itself."""
     with tf.open_catalog(str(lake)) as catalog:
         table = catalog.load_table("db.t")
@@ -156,7 +156,7 @@ def test_table_of_another_writer_keeps_the_column(lake: Path) -> None:
     handler_of("stage_table")(session, Request(request))
 
 
-def test_field_of_a_struct_may_have_the_name(lake: Path) -> None:
+def test_struct_field_may_have_a_reserved_name(lake: Path) -> None:
     schema = pa.schema([("place", pa.struct([("_file", pa.string())]))])
     with tf.open_catalog(str(lake)) as catalog:
         table = catalog.create_table("db.files", schema)

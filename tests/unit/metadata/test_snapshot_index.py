@@ -31,7 +31,7 @@ def states(table: tf.Table, count: int) -> list[TableMetadata]:
     return made
 
 
-def test_each_state_has_its_own_snapshots(catalog: tf.Catalog) -> None:
+def test_each_metadata_version_has_its_own_snapshots(catalog: tf.Catalog) -> None:
     """Regardless of the order in which the states of two tables are queried: an older state lacks later snapshots."""
     one, other = (catalog.create_table(f"db.{name}", SCHEMA) for name in ("a", "b"))
     known = [*states(one, 3), *states(other, 2)]
@@ -43,7 +43,7 @@ def test_each_state_has_its_own_snapshots(catalog: tf.Catalog) -> None:
     assert snapshot_by_id(known[4], newest.snapshot_id) is None
 
 
-def test_a_state_after_an_expiry_lacks_what_expired(catalog: tf.Catalog) -> None:
+def test_index_after_expiry_lacks_expired_snapshots(catalog: tf.Catalog) -> None:
     table = catalog.create_table("db.t", SCHEMA)
     before = states(table, 4)[-1]
     assert len(snapshots_by_id(before)) == 4
@@ -52,7 +52,7 @@ def test_a_state_after_an_expiry_lacks_what_expired(catalog: tf.Catalog) -> None
     assert snapshot_by_id(table.metadata, before.snapshots[0].snapshot_id) is None
 
 
-def test_of_snapshots_of_one_id_the_first_is_found(catalog: tf.Catalog) -> None:
+def test_duplicate_snapshot_id_returns_the_first(catalog: tf.Catalog) -> None:
     """The metadata models do the same with broken metadata; `verify` reports it."""
     table = catalog.create_table("db.t", SCHEMA)
     metadata = states(table, 2)[-1]

@@ -16,7 +16,7 @@ from tableformat.storage.location import local_path
 BLOB = {"type": "presto-sum-data-size-bytes-v1", "snapshot-id": 1, "sequence-number": 1, "fields": [1]}
 
 
-def test_a_table_with_blobs_of_any_type_is_read_and_written(tmp_path: Path) -> None:
+def test_table_with_unknown_statistics_blobs_is_usable(tmp_path: Path) -> None:
     """FM-3: the table could not be loaded, nor dropped."""
     rows = pa.table({"id": [1]})
     with new_lake(tmp_path) as catalog:

@@ -46,7 +46,9 @@ def refuse(*_: Any) -> Any:
     raise AssertionError("a manifest was read")
 
 
-def test_another_process_reads_no_manifest(tmp_path: Path, cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_cached_manifests_are_used_by_another_process(
+    tmp_path: Path, cache: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     table = new_table(tmp_path)
     plan = table.scan("id > 1").plan()
     forget(monkeypatch)
@@ -68,9 +70,7 @@ def test_a_damaged_file_is_replaced(
     assert [each.read_bytes() for each in stored(cache)] == [whole]
 
 
-def test_a_directory_that_cannot_be_written_is_told_of(
-    tmp_path: Path, cache: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_unwritable_cache_directory_warns(tmp_path: Path, cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     table = new_table(tmp_path)
     cache.write_bytes(b"a file")
     with pytest.warns(RuntimeWarning, match="cannot be written"):

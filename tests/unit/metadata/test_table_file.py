@@ -69,35 +69,35 @@ def test_a_metadata_file_is_read_plain_or_compressed(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("hint", ["2", "2\n", "v2", "v2.metadata.json"])
-def test_the_version_hint_of_a_directory_wins_over_newer_files(tmp_path: Path, hint: str) -> None:
+def test_version_hint_takes_precedence_over_newer_files(tmp_path: Path, hint: str) -> None:
     for version in (1, 2, 3):
         put(tmp_path / "metadata" / f"v{version}.metadata.json")
     (tmp_path / "metadata" / "version-hint.text").write_text(hint)
     assert read_table_metadata(f"{tmp_path}/", {})[2] == f"{tmp_path}/metadata/v2.metadata.json"
 
 
-def test_a_place_without_a_table_is_not_found(tmp_path: Path) -> None:
+def test_location_without_table_raises_not_found(tmp_path: Path) -> None:
     with pytest.raises(TableNotFoundError):
         read_table_metadata(str(tmp_path), {})
     with pytest.raises(TableNotFoundError):
         read_table_metadata(f"{tmp_path}/gone.metadata.json", {})
 
 
-def test_a_hint_to_a_file_that_is_not_there_is_corrupt(tmp_path: Path) -> None:
+def test_version_hint_to_missing_file_is_corrupt(tmp_path: Path) -> None:
     (tmp_path / "metadata").mkdir()
     (tmp_path / "metadata" / "version-hint.text").write_text("7")
     with pytest.raises(CorruptFileError, match=r"version-hint\.text.*'7'"):
         read_table_metadata(str(tmp_path), {})
 
 
-def test_a_newer_format_version_is_not_called_corrupt() -> None:
+def test_newer_format_version_is_unsupported_not_corrupt() -> None:
     """FM-3."""
     data = json.dumps({**DOCUMENT, "format-version": 4}).encode()
     with pytest.raises(UnsupportedFeatureError, match="format version 4; this library reads up to 3"):
         parse_table_metadata(data, "v1.metadata.json")
 
 
-def test_a_type_that_we_do_not_know_is_not_called_corrupt() -> None:
+def test_unknown_type_is_unsupported_not_corrupt() -> None:
     schema = {
         "type": "struct",
         "schema-id": 0,
@@ -137,7 +137,7 @@ def test_a_damaged_metadata_file_is_named(data: bytes, reason: str) -> None:
     assert caught.value.location == "v1.metadata.json"
 
 
-def test_a_table_with_locations_relative_to_a_lost_working_directory_is_read_where_it_is() -> None:
+def test_table_with_relative_locations_is_read_at_its_path() -> None:
     metadata, io, location = read_table_metadata(str(RELATIVE), {})
     assert location == f"{RELATIVE}/metadata/{NEWEST}"
     assert metadata.location == STATED
@@ -152,7 +152,7 @@ def test_a_table_with_locations_relative_to_a_lost_working_directory_is_read_whe
             assert file.read(4) == b"PAR1"
 
 
-def test_a_table_that_is_where_it_says_is_read_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_table_at_its_stated_location_is_read_directly(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     stated = tmp_path / STATED
     shutil.copytree(RELATIVE, stated)
     monkeypatch.chdir(tmp_path)

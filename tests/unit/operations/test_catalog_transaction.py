@@ -129,7 +129,7 @@ def test_both_tables_change_in_one_commit(tmp_path: Path, version: str) -> None:
     assert len({each.timestamp_ms for each in snapshots if each}) == 1, "a reader as of a moment sees both or none"
 
 
-def test_an_exception_in_the_block_changes_no_table_and_leaves_no_file(catalog: tf.Catalog, tmp_path: Path) -> None:
+def test_exception_in_the_block_changes_no_table(catalog: tf.Catalog, tmp_path: Path) -> None:
     """CP-74."""
     before = files(tmp_path)
 
@@ -163,7 +163,7 @@ def test_a_conflict_in_one_table_aborts_all(catalog: tf.Catalog, tmp_path: Path)
     assert files(tmp_path) < before, "staged files went"
 
 
-def test_a_lost_race_in_one_table_repeats_the_commit_of_all(catalog: tf.Catalog) -> None:
+def test_lost_race_in_one_table_retries_all_tables(catalog: tf.Catalog) -> None:
     """CP-74: on the new heads, and both tables or none."""
     with before_the_request(lambda: catalog.load_table("db.lines").append(lines((3, 1, 99)))):
         results = change_order(catalog)
@@ -172,7 +172,7 @@ def test_a_lost_race_in_one_table_repeats_the_commit_of_all(catalog: tf.Catalog)
     assert all(catalog.load_table(name).verify(deep=True).is_clean for name in AFTER)
 
 
-def test_a_lost_race_that_is_a_conflict_changes_nothing(catalog: tf.Catalog) -> None:
+def test_conflicting_lost_race_changes_nothing(catalog: tf.Catalog) -> None:
     """CP-75: the deleted order had no line when the transaction looked, and has one now."""
 
     def change() -> None:
@@ -188,7 +188,7 @@ def test_a_lost_race_that_is_a_conflict_changes_nothing(catalog: tf.Catalog) -> 
     assert rows_of(catalog, "db.orders") == BEFORE["db.orders"]
 
 
-def test_two_transactions_that_read_what_the_other_writes_do_not_both_commit(catalog: tf.Catalog) -> None:
+def test_write_skew_is_prevented(catalog: tf.Catalog) -> None:
     """CP-75: no write skew."""
 
     def other() -> None:
@@ -207,7 +207,7 @@ def test_two_transactions_that_read_what_the_other_writes_do_not_both_commit(cat
     assert (3, 1, 99) in rows_of(catalog, "db.lines")
 
 
-def test_a_table_without_a_change_gets_no_snapshot(catalog: tf.Catalog) -> None:
+def test_unchanged_table_gets_no_snapshot(catalog: tf.Catalog) -> None:
     """CP-75."""
     head = catalog.load_table("db.lines").iceberg.metadata_location
     with catalog.transaction() as tx:
@@ -231,7 +231,7 @@ def test_a_batch_is_committed_once_in_all_tables(catalog: tf.Catalog) -> None:
     assert not any(each.already_applied for each in change_order(catalog, **{**BATCH, "batch_id": 8}).values())
 
 
-def test_a_batch_of_two_processes_at_once_is_committed_once(catalog: tf.Catalog) -> None:
+def test_concurrent_batch_of_two_processes_is_committed_once(catalog: tf.Catalog) -> None:
     """CP-78: the second one finds it at its next attempt."""
     with before_the_request(lambda: change_order(catalog, **BATCH)):
         results = change_order(catalog, **BATCH)
@@ -256,7 +256,7 @@ def rolled_back(catalog: tf.Catalog) -> None:
 
 
 @pytest.mark.parametrize("how", [created_again, committed_alone, rolled_back])
-def test_a_batch_that_only_some_tables_have_is_refused(catalog: tf.Catalog, how: Callable[[tf.Catalog], None]) -> None:
+def test_batch_applied_to_only_some_tables_is_rejected(catalog: tf.Catalog, how: Callable[[tf.Catalog], None]) -> None:
     """CP-78: to commit the rest would be a guess, and so would be to leave it out."""
     how(catalog)
     before = state(catalog)
@@ -266,7 +266,7 @@ def test_a_batch_that_only_some_tables_have_is_refused(catalog: tf.Catalog, how:
     assert state(catalog) == before
 
 
-def test_a_batch_that_is_forgotten_while_it_is_repeated_is_refused(catalog: tf.Catalog) -> None:
+def test_batch_record_removed_during_retry_is_rejected(catalog: tf.Catalog) -> None:
     """CP-78: the operations had staged nothing for the table that already had the batch."""
     before = {name: catalog.load_table(name).snapshot_id for name in AFTER}
     change_order(catalog, **BATCH)
@@ -296,7 +296,7 @@ def commit_tables_raises(error: BaseException, *, applied: bool) -> Iterator[Non
         yield
 
 
-def test_a_lost_answer_is_found_in_all_tables(catalog: tf.Catalog) -> None:
+def test_lost_response_is_resolved_as_committed(catalog: tf.Catalog) -> None:
     """CP-77."""
     with commit_tables_raises(OSError("no answer"), applied=True):
         results = change_order(catalog)
@@ -304,7 +304,7 @@ def test_a_lost_answer_is_found_in_all_tables(catalog: tf.Catalog) -> None:
     assert {each.added_row_count for each in results.values()} == {1}
 
 
-def test_a_request_that_gave_no_answer_and_did_nothing_keeps_its_files(catalog: tf.Catalog, tmp_path: Path) -> None:
+def test_unapplied_request_without_response_keeps_its_files(catalog: tf.Catalog, tmp_path: Path) -> None:
     """CP-77: it may be applied yet. The repetition of the batch commits it once."""
     before = files(tmp_path)
     with (
@@ -319,7 +319,7 @@ def test_a_request_that_gave_no_answer_and_did_nothing_keeps_its_files(catalog: 
 
 
 @pytest.mark.parametrize("applied", [True, False])
-def test_an_interrupt_of_the_request_keeps_the_files(catalog: tf.Catalog, applied: bool) -> None:
+def test_interrupted_request_keeps_the_files(catalog: tf.Catalog, applied: bool) -> None:
     """CP-51, CP-77."""
     with commit_tables_raises(KeyboardInterrupt(), applied=applied), pytest.raises(CommitInterruptedError):
         change_order(catalog)
@@ -335,7 +335,7 @@ def test_a_refused_request_changes_nothing(catalog: tf.Catalog, tmp_path: Path) 
     assert (state(catalog), files(tmp_path)) == (BEFORE, before)
 
 
-def test_a_table_that_is_dropped_meanwhile_changes_nothing(catalog: tf.Catalog) -> None:
+def test_concurrently_dropped_table_aborts_the_transaction(catalog: tf.Catalog) -> None:
     """CP-77, LK-17."""
     with pytest.raises(TableNotFoundError), before_the_request(lambda: catalog.drop_table("db.lines")):
         change_order(catalog)
@@ -351,7 +351,7 @@ FOREIGN: dict[str, Callable[[Path], Any]] = {
 
 
 @pytest.mark.parametrize("kind", FOREIGN)
-def test_other_catalogs_refuse_a_second_table(tmp_path: Path, kind: str) -> None:
+def test_unsupported_catalogs_reject_a_second_table(tmp_path: Path, kind: str) -> None:
     """LK-36: with their name, before anything of it is written."""
     catalog = filled(tf.Catalog(FOREIGN[kind](tmp_path)))
     before = files(tmp_path)
@@ -361,7 +361,7 @@ def test_other_catalogs_refuse_a_second_table(tmp_path: Path, kind: str) -> None
 
 
 @pytest.mark.parametrize("kind", FOREIGN)
-def test_one_table_is_changed_in_every_catalog(tmp_path: Path, kind: str) -> None:
+def test_single_table_transaction_works_in_every_catalog(tmp_path: Path, kind: str) -> None:
     """LK-36."""
     catalog = filled(tf.Catalog(FOREIGN[kind](tmp_path)))
     for applied in (False, True):
@@ -383,7 +383,7 @@ def test_tables_are_changed_on_their_branches(catalog: tf.Catalog) -> None:
     assert catalog.load_table("db.orders", branch="audit").scan().count() == 3
 
 
-def test_refused_rows_of_one_table_change_none(catalog: tf.Catalog) -> None:
+def test_rejected_rows_of_one_table_abort_all(catalog: tf.Catalog) -> None:
     catalog.load_table("db.lines").add_check("positive", "amount > 0")
 
     def change() -> None:
@@ -396,7 +396,7 @@ def test_refused_rows_of_one_table_change_none(catalog: tf.Catalog) -> None:
     assert state(catalog) == BEFORE
 
 
-def test_a_snapshot_belongs_to_one_table(catalog: tf.Catalog) -> None:
+def test_if_unchanged_since_is_not_supported_for_several_tables(catalog: tf.Catalog) -> None:
     """CP-83"""
     read = catalog.load_table("db.orders").snapshot_id
     with (

@@ -20,7 +20,7 @@ def _field(name: str, arrow_type: pa.DataType, field_id: int) -> pa.Field:
     return pa.field(name, arrow_type, metadata={"PARQUET:field_id": str(field_id)})
 
 
-def test_rows_that_a_delete_file_keeps_are_shown(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_stored_rows_of_position_deletes_are_returned(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """In the current columns: one was renamed since, one was added, one was dropped."""
     with new_lake(tmp_path / "lake") as catalog:
         schema = pa.schema([("id", pa.int64()), ("was", pa.string()), ("gone", pa.string())])

@@ -32,7 +32,7 @@ def stored(table: tf.Table) -> list[tuple[int, int]]:
     return sorted((row["day"], row["id"]) for row in table.scan().to_arrow().to_pylist())
 
 
-def test_the_first_commit_of_a_table_may_be_what_others_wrote(table: tf.Table) -> None:
+def test_staged_write_as_first_commit(table: tf.Table) -> None:
     """CP-23: no snapshot can name its files yet; the next one can."""
     assert table.catalog is not None
     empty = table.catalog.create_table("db.empty", SCHEMA, key=["day", "id"])
@@ -44,7 +44,7 @@ def test_the_first_commit_of_a_table_may_be_what_others_wrote(table: tf.Table) -
     assert stored(empty.refresh()) == [(1, 1)]
 
 
-def test_an_interval_is_replaced_by_what_others_wrote(table: tf.Table) -> None:
+def test_staged_rows_replace_an_interval(table: tf.Table) -> None:
     """RP-19: whole files are removed, as are rows that were added in the meantime. A commit without rows empties the
     interval."""
     write = pickle.loads(pickle.dumps(table.new_write(kind="replace-interval", on="day", lower=2, upper=5)))
@@ -81,6 +81,8 @@ def test_an_interval_is_replaced_by_what_others_wrote(table: tf.Table) -> None:
         ({"kind": "append", "on": "day"}, InvalidArgumentError, "only valid with kind='replace-interval'"),
     ],
 )
-def test_wrong_arguments(table: tf.Table, arguments: dict[str, Any], error: type[Exception], message: str) -> None:
+def test_invalid_arguments_are_rejected(
+    table: tf.Table, arguments: dict[str, Any], error: type[Exception], message: str
+) -> None:
     with pytest.raises(error, match=message):
         table.new_write(**arguments)

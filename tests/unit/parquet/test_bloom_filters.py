@@ -73,7 +73,7 @@ def decoded(monkeypatch: pytest.MonkeyPatch) -> list[str]:
         ("Nobody inspects the spammish repetition", 0xFBCEA83C8A378BF1),
     ],
 )
-def test_values_are_hashed_by_xxh64(text: str, expected: int) -> None:
+def test_xxh64_hashes_match_published_values(text: str, expected: int) -> None:
     """The published values of seed 0."""
     assert xxhash64(text.encode()) == expected
 
@@ -97,7 +97,7 @@ TYPES: dict[str, tuple[pa.DataType, Any]] = {
 
 
 @pytest.mark.parametrize("name", TYPES)
-def test_a_value_that_a_file_holds_is_always_found(catalog: tf.Catalog, decoded: list[str], name: str) -> None:
+def test_bloom_filter_has_no_false_negatives(catalog: tf.Catalog, decoded: list[str], name: str) -> None:
     """FM-27."""
     arrow_type, make = TYPES[name]
     seeded = random.Random(7)
@@ -114,7 +114,7 @@ def test_a_value_that_a_file_holds_is_always_found(catalog: tf.Catalog, decoded:
     assert len(decoded) <= 1, "of thirty values that are not there, nearly none is taken to be"
 
 
-def test_a_lookup_decodes_the_file_that_holds_the_key(table: tf.Table, decoded: list[str]) -> None:
+def test_lookup_opens_only_files_whose_filter_matches(table: tf.Table, decoded: list[str]) -> None:
     """FM-27: and the next lookup does not open the other files, whose filters are already in memory."""
     for file in range(FILES):
         decoded.clear()
@@ -141,13 +141,13 @@ def test_a_lookup_decodes_the_file_that_holds_the_key(table: tf.Table, decoded: 
         ("id IN (" + ", ".join(f"'m-{n:06}'" for n in range(0, 1000, 10)) + ") AND n < 40", [0, 10, 20, 30]),
     ],
 )
-def test_a_filter_says_nothing_but_of_its_values(table: tf.Table, where: str, expected: list[int]) -> None:
+def test_filters_combine_with_and_or_not(table: tf.Table, where: str, expected: list[int]) -> None:
     """FM-27: AND, OR and NOT, filters read and held."""
     for _ in range(2):
         assert sorted(table.scan(where).to_arrow()["n"].to_pylist()) == expected
 
 
-def test_a_column_that_came_later_is_ruled_out_by_nothing(catalog: tf.Catalog) -> None:
+def test_column_added_later_is_not_excluded(catalog: tf.Catalog) -> None:
     """FM-27: the file has no filter of it, and a default in every row."""
     table = catalog.create_table("db.t", SCHEMA, properties={"format-version": "3"})
     table.append(rows_of(1))
@@ -161,7 +161,7 @@ def test_a_column_that_came_later_is_ruled_out_by_nothing(catalog: tf.Catalog) -
     assert table.scan(where="late = 7").to_arrow().num_rows == ROWS + 1
 
 
-def test_row_groups_of_one_file_have_a_filter_each(catalog: tf.Catalog) -> None:
+def test_each_row_group_has_its_own_filter(catalog: tf.Catalog) -> None:
     """FM-27: such a file is asked when it is open, one row group after the other."""
     table = catalog.create_table(
         "db.t", SCHEMA, properties={f"{ENABLED}id": "true", "write.parquet.row-group-limit": "1024"}
@@ -184,7 +184,7 @@ def filters(table: tf.Table) -> dict[str, int | None]:
 
 
 @pytest.mark.parametrize("rate", [0.1, 0.01, 0.001])
-def test_no_more_values_pass_than_were_asked_for(catalog: tf.Catalog, rate: float) -> None:
+def test_false_positive_rate_is_within_the_limit(catalog: tf.Catalog, rate: float) -> None:
     """FM-27: completely filled filters; writers aim at a lower rate than the rate that full filters reach."""
     count = int(FilterOption(("id",), rate, None, 16_384).most_values)
     properties = {f"{ENABLED}id": "true", f"{RATE}id": str(rate), "write.parquet.bloom-filter-max-bytes": "16384"}
@@ -213,7 +213,7 @@ def test_no_more_values_pass_than_were_asked_for(catalog: tf.Catalog, rate: floa
         (f"{RATE}id", "1", InvalidArgumentError, "between 0 and 1"),
     ],
 )
-def test_filters_that_nobody_can_write_are_refused(
+def test_unsupported_filter_columns_and_properties_are_rejected(
     catalog: tf.Catalog, name: str, value: str, refused: type[Exception], told: str
 ) -> None:
     """FM-27, FM-25."""
@@ -234,7 +234,7 @@ def test_filters_that_nobody_can_write_are_refused(
         assert filters(table)["id"] is not None
 
 
-def test_filters_in_a_form_that_is_not_known_rule_out_nothing(table: tf.Table, tmp_path: Path) -> None:
+def test_unknown_filter_format_excludes_nothing(table: tf.Table, tmp_path: Path) -> None:
     """FM-27: a later hash function or compression has another header."""
     for path in _paths(table):
         damaged = bytearray(path.read_bytes())
@@ -246,7 +246,7 @@ def test_filters_in_a_form_that_is_not_known_rule_out_nothing(table: tf.Table, t
     assert fresh.scan("id = 'm-000003'").explain().pruning["skipped_by_bloom_filter_count"] == 0
 
 
-def test_a_filter_beyond_the_end_of_its_file_names_the_file(table: tf.Table, tmp_path: Path) -> None:
+def test_filter_beyond_end_of_file_error_names_the_file(table: tf.Table, tmp_path: Path) -> None:
     """DA-8."""
     path = _paths(table)[0]
     chunk = pq.read_metadata(path).row_group(0).column(0)

@@ -56,7 +56,7 @@ def read_deletes(table: tf.Table, delete: DeleteFile) -> object:
 
 
 @pytest.mark.parametrize("kind", ["position", "equality", "range"])
-def test_no_flipped_bit_in_a_page_of_a_delete_file_brings_rows_back(tmp_path: Path, kind: str) -> None:
+def test_bit_flip_in_delete_file_page_never_restores_rows(tmp_path: Path, kind: str) -> None:
     """DA-11: every byte before the footer, three bits each: the same deletes, or an error that names the file."""
     table = deleted_in(tmp_path, kind)
     (delete,) = live_delete_files(table)
@@ -81,9 +81,7 @@ def test_no_flipped_bit_in_a_page_of_a_delete_file_brings_rows_back(tmp_path: Pa
 
 
 @pytest.mark.parametrize("kind", ["position", "equality", "range"])
-def test_a_delete_file_with_other_rows_than_its_entry_states_is_corrupt(
-    tmp_path: Path, kind: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_delete_file_row_count_mismatch_is_corrupt(tmp_path: Path, kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """DA-11: a footer that leaves out a row."""
     monkeypatch.setattr(packed_spans, "MAX_SPANS", 0)
     table = deleted_in(tmp_path, kind)
@@ -114,7 +112,7 @@ def assert_all_pages_have_checksums(path: Path) -> None:
             pq.ParquetFile(pa.BufferReader(bytes(damaged)), page_checksum_verification=True).read()
 
 
-def test_every_parquet_file_that_is_written_has_checksums(tmp_path: Path) -> None:
+def test_written_parquet_files_have_page_checksums(tmp_path: Path) -> None:
     """DA-11: appends, all kinds of deletes, the output of compaction and of conversion."""
     table = keyed_table(tmp_path)
     table.append(rows("a", range(40)))
@@ -131,7 +129,7 @@ def test_every_parquet_file_that_is_written_has_checksums(tmp_path: Path) -> Non
 
 
 @pytest.mark.parametrize("kind", ["none", "position", "equality", "range"])
-def test_data_files_are_verified_where_the_table_asks_for_it(tmp_path: Path, kind: str) -> None:
+def test_data_file_checksums_are_verified_if_configured(tmp_path: Path, kind: str) -> None:
     """DA-11: a scan, and the jobs that would write the damage into new files."""
     table = deleted_in(tmp_path, kind)
     (data,) = live_data_files(table)
@@ -148,7 +146,7 @@ def test_data_files_are_verified_where_the_table_asks_for_it(tmp_path: Path, kin
             table.maintenance.compact(min_input_files=1, delete_ratio_threshold=0.0001)
 
 
-def test_the_property_has_two_values(tmp_path: Path) -> None:
+def test_checksum_property_accepts_only_true_and_false(tmp_path: Path) -> None:
     table = keyed_table(tmp_path)
     with pytest.raises(InvalidArgumentError, match="must be one of false, true, not 'yes'"):
         table.set_properties({"read.parquet.page-checksum-verification": "yes"})

@@ -36,31 +36,31 @@ MAPPING = parse_mapping_from_json(
 )
 
 
-def test_a_name_mapping_gives_ids_at_every_level_and_leaves_count_in_file_order() -> None:
+def test_name_mapping_assigns_ids_at_every_level() -> None:
     """DA-6: leaves inside lists and maps are counted and left out."""
     leaves = leaf_columns(with_field_ids(NESTED, MAPPING, "x"), 7, "x")
     described = {field_id: (leaf.index, leaf.path) for field_id, leaf in leaves.items()}
     assert described == {1: (0, ("a",)), 3: (1, ("s", "x.y")), 6: (3, ("s", "z")), 10: (6, ("last",))}
 
 
-def test_ids_in_the_file_win_over_the_name_mapping() -> None:
+def test_file_field_ids_take_precedence_over_name_mapping() -> None:
     table = with_ids(pa.table({"a": [1], "b": [2]}), [7, None])
     schema = with_field_ids(table.schema, MAPPING, "x")
     assert [field_id_of(field) for field in schema] == [7, None]
 
 
-def test_a_file_without_ids_and_a_table_without_mapping_is_refused() -> None:
+def test_file_without_ids_requires_a_name_mapping() -> None:
     with pytest.raises(UnsupportedFeatureError, match=r"x\.parquet.*schema\.name-mapping\.default"):
         with_field_ids(NESTED, None, "x.parquet")
 
 
-def test_one_id_twice_is_refused() -> None:
+def test_duplicate_field_id_is_rejected() -> None:
     table = with_ids(pa.table({"a": [1], "b": [2]}), [7, 7])
     with pytest.raises(CorruptFileError, match="field id 7"):
         leaf_columns(table.schema, 2, "x.parquet")
 
 
-def test_nested_columns_are_read_by_id_and_null_parents_make_null_leaves(tmp_path: Path) -> None:
+def test_nested_columns_are_read_by_id_with_null_parents(tmp_path: Path) -> None:
     rows = [
         {"a": 1, "s": {"x.y": "one", "l": [1, 2], "z": bytes(16)}, "m": [("k", 1)], "last": 5},
         {"a": 2, "s": None, "m": None, "last": 6},
@@ -78,7 +78,7 @@ def test_nested_columns_are_read_by_id_and_null_parents_make_null_leaves(tmp_pat
 @pytest.mark.parametrize(
     "content", [b"", b"PAR1", b"no parquet file at all, but long enough to look for a footer in it"]
 )
-def test_a_file_that_is_no_parquet_file_is_refused_by_name(tmp_path: Path, content: bytes) -> None:
+def test_non_parquet_file_error_names_the_file(tmp_path: Path, content: bytes) -> None:
     path = tmp_path / "broken.parquet"
     path.write_bytes(content)
     described = data_file(write(tmp_path / "good.parquet", pa.table({"a": [1]})), file_path=str(path))
@@ -87,7 +87,7 @@ def test_a_file_that_is_no_parquet_file_is_refused_by_name(tmp_path: Path, conte
 
 
 @pytest.mark.parametrize("file_format", ["ORC", "AVRO"])
-def test_other_formats_are_refused_by_name(tmp_path: Path, file_format: str) -> None:
+def test_unsupported_format_error_names_the_file(tmp_path: Path, file_format: str) -> None:
     described = data_file(write(tmp_path / "x.parquet", pa.table({"a": [1]})), file_format=file_format)
     with (
         pytest.raises(UnsupportedFeatureError, match=rf"x\.parquet is an {file_format} file"),

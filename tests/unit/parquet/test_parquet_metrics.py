@@ -80,7 +80,7 @@ def one_column(values: list[Any], arrow_type: pa.DataType, iceberg_type: Primiti
         ([Decimal("1.20"), None], pa.decimal128(38, 2), DecimalType(38, 2), Decimal("1.20"), Decimal("1.20")),
     ],
 )
-def test_bounds_of_every_type_are_the_least_and_the_greatest_value(
+def test_bounds_of_every_type_are_minimum_and_maximum(
     values: list[Any], arrow_type: pa.DataType, iceberg_type: PrimitiveType, lower: Any, upper: Any
 ) -> None:
     metrics = one_column(values, arrow_type, iceberg_type)
@@ -100,7 +100,7 @@ def test_decimals_stored_as_integers_have_bounds_too() -> None:
     assert from_bound(metrics.lower_bounds[1], DecimalType(9, 2)) == Decimal("-3.00")
 
 
-def test_long_strings_and_binaries_are_shortened_so_that_they_still_enclose_all_values() -> None:
+def test_truncated_bounds_enclose_all_values() -> None:
     """FM-8."""
     strings = one_column(["a" * 20, "b" * 20], pa.string(), StringType())
     assert strings.lower_bounds == {1: b"a" * 16}
@@ -112,7 +112,7 @@ def test_long_strings_and_binaries_are_shortened_so_that_they_still_enclose_all_
     assert whole.lower_bounds == whole.upper_bounds == {1: b"a" * 20}
 
 
-def test_a_row_group_of_nulls_needs_no_bounds_and_one_without_statistics_takes_them_away() -> None:
+def test_all_null_and_missing_row_group_statistics() -> None:
     assert one_column([None, None, "a", "b"], pa.string(), StringType()).upper_bounds == {1: b"b"}
     assert one_column([None, None], pa.string(), StringType()).upper_bounds == {}
     too_long_for_arrow = one_column(["a" * 5_000, "b", "c"], pa.string(), StringType())
@@ -120,7 +120,7 @@ def test_a_row_group_of_nulls_needs_no_bounds_and_one_without_statistics_takes_t
     assert too_long_for_arrow.null_value_counts == {1: 0}
 
 
-def test_nan_is_outside_of_the_bounds_and_counted_by_the_writer() -> None:
+def test_nan_is_excluded_from_bounds_and_counted() -> None:
     metrics = one_column([NAN, 1.0, NAN, NAN], pa.float64(), DoubleType(), nan_value_counts={1: 3})
     assert metrics.nan_value_counts == {1: 3}
     assert metrics.lower_bounds.get(1) in (None, metrics.upper_bounds.get(1))
@@ -128,13 +128,13 @@ def test_nan_is_outside_of_the_bounds_and_counted_by_the_writer() -> None:
     assert uncounted.nan_value_counts is None
 
 
-def test_bounds_at_zero_hold_for_both_zeros() -> None:
+def test_zero_bounds_cover_both_zeros() -> None:
     metrics = one_column([0.0, -0.0], pa.float64(), DoubleType())
     assert str(from_bound(metrics.lower_bounds[1], DoubleType())) == "-0.0"
     assert str(from_bound(metrics.upper_bounds[1], DoubleType())) == "0.0"
 
 
-def test_nested_columns_are_found_by_id_and_lists_have_sizes_only() -> None:
+def test_nested_columns_have_metrics_but_list_elements_only_sizes() -> None:
     inner = pa.struct([with_id("x", pa.int64(), 3), with_id("tags", pa.list_(with_id("element", pa.string(), 5)), 4)])
     mapping = pa.map_(with_id("key", pa.string(), 7).with_nullable(False), with_id("value", pa.int32(), 8))
     table = pa.table(

@@ -87,7 +87,7 @@ def test_renamed_reordered_dropped_and_swapped_columns(tmp_path: Path) -> None:
     ],
     ids=str,
 )
-def test_promoted_types_and_types_of_other_writers(
+def test_promoted_and_foreign_types_are_converted(
     tmp_path: Path, stored: pa.Array, wanted: IcebergType, expected: list[Any]
 ) -> None:
     table = pa.table([stored], schema=pa.schema([field("x", stored.type, 1)]))
@@ -108,7 +108,7 @@ def test_promoted_types_and_types_of_other_writers(
     ],
     ids=str,
 )
-def test_a_file_that_does_not_hold_the_type_is_corrupt(tmp_path: Path, stored: pa.Array, wanted: IcebergType) -> None:
+def test_incompatible_stored_type_is_corrupt(tmp_path: Path, stored: pa.Array, wanted: IcebergType) -> None:
     table = pa.table([stored], schema=pa.schema([field("x", stored.type, 1)]))
     with pytest.raises(CorruptFileError, match=r"f\.parquet.*'x'"):
         read(tmp_path, table, Schema(optional(1, "x", wanted)))
@@ -133,7 +133,7 @@ def test_a_file_that_does_not_hold_the_type_is_corrupt(tmp_path: Path, stored: p
         (optional(2, "new", BinaryType(), initial_default=b"\x00\xff"), {}, b"\x00\xff"),
     ],
 )
-def test_columns_that_the_file_does_not_have(
+def test_missing_columns_use_partition_value_default_or_null(
     tmp_path: Path, added: NestedField, constants: dict[int, Any], expected: Any
 ) -> None:
     """FM-21, DA-6's order for reading: the partition's value, null included, then the initial default, then null."""
@@ -144,7 +144,7 @@ def test_columns_that_the_file_does_not_have(
     assert only["new"].to_pylist() == [expected, expected]
 
 
-def test_a_required_column_that_is_not_there_is_an_error(tmp_path: Path) -> None:
+def test_missing_required_column_raises_error(tmp_path: Path) -> None:
     """FM-21."""
     stored = pa.table([[1]], schema=pa.schema([field("a", pa.int64(), 1)]))
     with pytest.raises(CorruptFileError, match=r"lacks the required column 'b' \(2\)"):
@@ -155,7 +155,7 @@ STRUCT = pa.struct([field("x", pa.int32(), 2), field("old", pa.string(), 3), fie
 STRUCTS = [{"x": 1, "old": "a", "z": True}, None, {"x": None, "old": None, "z": False}, {"x": 4, "old": "d", "z": None}]
 
 
-def test_fields_of_structs_change_like_columns(tmp_path: Path) -> None:
+def test_struct_fields_evolve_like_columns(tmp_path: Path) -> None:
     stored = pa.table([pa.array(STRUCTS, STRUCT)], schema=pa.schema([field("s", STRUCT, 1)]))
     wanted = Schema(
         optional(
@@ -176,7 +176,7 @@ def test_fields_of_structs_change_like_columns(tmp_path: Path) -> None:
     ]
 
 
-def test_a_struct_none_of_whose_fields_the_file_has_keeps_its_nulls(tmp_path: Path) -> None:
+def test_struct_without_stored_fields_keeps_its_nulls(tmp_path: Path) -> None:
     stored = pa.table([pa.array(STRUCTS, STRUCT)], schema=pa.schema([field("s", STRUCT, 1)]))
     wanted = Schema(optional(1, "s", StructType(optional(9, "added", LongType()))))
     assert read(tmp_path, stored, wanted)["s"].to_pylist() == [{"added": None}, None, {"added": None}, {"added": None}]
@@ -207,7 +207,7 @@ def test_elements_of_lists_are_promoted(tmp_path: Path) -> None:
     assert read(tmp_path, stored, wanted)["l"].to_pylist() == LISTS
 
 
-def test_structs_in_lists_and_maps_change_too(tmp_path: Path) -> None:
+def test_structs_in_lists_and_maps_evolve(tmp_path: Path) -> None:
     inner = pa.struct([field("x", pa.int32(), 3), field("y", pa.int32(), 4)])
     list_type = pa.list_(field("element", inner, 2))
     map_type = pa.map_(field("key", pa.string(), 6).with_nullable(False), field("value", inner, 7))

@@ -48,7 +48,7 @@ def texts(**given: Any) -> list[str]:
     return [defined.text(each) for each in defined.partitions()]
 
 
-def test_a_bound_is_cut_by_splits_and_steps() -> None:
+def test_bounds_are_divided_by_splits_and_steps() -> None:
     """RP-3, RP-4"""
     assert texts(on=["n"], bounds=[(1, 30)], step=10, splits=[5]) == ["[1, 5)", "[5, 10)", "[10, 20)", "[20, 30)"]
     assert texts(on=["n"], bounds=[(0, 10), (20, None)], splits=[5]) == ["[0, 5)", "[5, 10)", "[20, inf)"]
@@ -56,7 +56,7 @@ def test_a_bound_is_cut_by_splits_and_steps() -> None:
     assert months == ["[2023-12-15, 2024-01-01)", "[2024-01-01, 2024-02-01)"]
 
 
-def test_without_bounds_one_unbounded_range_exists() -> None:
+def test_missing_bounds_define_one_unbounded_range() -> None:
     """RP-2: splits cut it."""
     assert texts(on=["n"]) == ["(-inf, inf)"]
     assert texts(on=["n"], splits=[2012, 2013]) == ["(-inf, 2012)", "[2012, 2013)", "[2013, inf)"]
@@ -68,14 +68,14 @@ def test_steps_that_are_added_later_start_without_a_range(added: dict[str, Any])
     assert texts(on=["n"], step=10, **added) == []
 
 
-def test_an_empty_list_of_bounds_is_no_range() -> None:
+def test_empty_bounds_define_no_range() -> None:
     """RP-2"""
     assert texts(on=["n"], bounds=[]) == []
     with pytest.raises(InvalidArgumentError):
         define(tf.RangePartitions(on=["n"], step=10), SCHEMA)
 
 
-def test_bounds_that_touch_are_one_with_a_split_where_no_step_begins() -> None:
+def test_touching_bounds_are_merged_with_a_split() -> None:
     """RP-3"""
     touching = define(tf.RangePartitions(on=["n"], bounds=[(10, 15), (0, 10)]), SCHEMA)
     assert len(touching.bounds) == 1
@@ -83,13 +83,13 @@ def test_bounds_that_touch_are_one_with_a_split_where_no_step_begins() -> None:
     assert texts(on=["n"], bounds=[(0, 10), (10, 15)], step=5) == ["[0, 5)", "[5, 10)", "[10, 15)"]
 
 
-def test_ends_are_in_or_out_as_they_say() -> None:
+def test_bounds_may_be_inclusive_or_exclusive() -> None:
     """RP-2"""
     ends = tf.bound(lower=("a", 1), upper=("b",), lower_inclusive=False, upper_inclusive=True)
     assert texts(on=["region", "n"], bounds=[ends]) == ["(('a', 1), ('b')]"]
 
 
-def test_a_day_of_a_time_zone_has_the_hours_that_clocks_give_it() -> None:
+def test_time_zone_days_follow_daylight_saving() -> None:
     """RP-4: on 2024-03-31 clocks in Berlin went forward."""
     found = texts(
         on=["at"],
@@ -100,7 +100,7 @@ def test_a_day_of_a_time_zone_has_the_hours_that_clocks_give_it() -> None:
     assert found == ["[2024-03-30T23:00:00, 2024-03-31T22:00:00)", "[2024-03-31T22:00:00, 2024-04-01T22:00:00)"]
 
 
-def test_weeks_begin_where_the_origin_says() -> None:
+def test_week_start_follows_the_origin() -> None:
     """RP-4"""
     monday = texts(on=["day"], bounds=[(date(2024, 1, 1), date(2024, 1, 15))], step="week", origin=date(2024, 1, 1))
     assert monday == ["[2024-01-01, 2024-01-08)", "[2024-01-08, 2024-01-15)"]
@@ -129,7 +129,7 @@ def test_weeks_begin_where_the_origin_says() -> None:
         ({"on": ["n"], "ahead": 3}, ("ahead=3", "step")),
     ],
 )
-def test_what_cannot_be_is_an_error_with_both_parties(given: dict[str, Any], named: tuple[str, ...]) -> None:
+def test_invalid_definition_error_names_both_ranges(given: dict[str, Any], named: tuple[str, ...]) -> None:
     """RP-2"""
     with pytest.raises(InvalidArgumentError) as caught:
         define(tf.RangePartitions(**given), SCHEMA)
@@ -137,12 +137,12 @@ def test_what_cannot_be_is_an_error_with_both_parties(given: dict[str, Any], nam
         assert part in str(caught.value)
 
 
-def test_an_unknown_column_gets_the_nearest_name() -> None:
+def test_unknown_column_error_suggests_the_nearest() -> None:
     with pytest.raises(UnknownColumnError):
         define(tf.RangePartitions(on=["regoin"]), SCHEMA)
 
 
-def test_more_than_64_kib_are_refused() -> None:
+def test_definition_above_64_kib_is_rejected() -> None:
     """RP-1"""
     many = tf.list_partitions("region", [f"region {number:06}" for number in range(2_000)])
     with pytest.raises(InvalidArgumentError, match="65,536"):
@@ -160,7 +160,7 @@ def test_more_than_64_kib_are_refused() -> None:
         ("not JSON", "not JSON"),
     ],
 )
-def test_writers_refuse_what_they_do_not_know(text: str, named: str) -> None:
+def test_unknown_definition_fields_are_rejected(text: str, named: str) -> None:
     """RP-1"""
     with pytest.raises(UnsupportedFeatureError, match=named):
         range_partitions_of({RANGE_PARTITIONS: text}, SCHEMA)
@@ -183,7 +183,7 @@ VALUES: list[tuple[PrimitiveType, Any, Any, str]] = [
 
 
 @pytest.mark.parametrize(("column_type", "lower", "upper", "text"), VALUES)
-def test_values_of_every_type_come_back_from_the_property(
+def test_property_round_trips_values_of_every_type(
     column_type: PrimitiveType, lower: Any, upper: Any, text: str
 ) -> None:
     """RP-1, RP-2"""

@@ -40,7 +40,7 @@ def of(**texts: str) -> tf.RangePartitions:
     return range_partitions_of_text(named, SCHEMA, where="here")
 
 
-def test_all_that_can_be_said() -> None:
+def test_definition_text_supports_every_option() -> None:
     """RP-23"""
     assert of(
         on="year", bounds="[2011, 2016), VALUE = 2020", splits="2012, 2013", step="1", ahead="2", protect="[2011, 2012)"
@@ -61,7 +61,7 @@ def test_all_that_can_be_said() -> None:
     assert of(on="year", bounds="").bounds == []
 
 
-def test_listed_ranges_are_read_again() -> None:
+def test_listed_ranges_round_trip() -> None:
     """RP-23: also of columns with a zone, which are listed in UTC."""
     ends = (datetime(2024, 1, 1, tzinfo=UTC), datetime(2024, 1, 2, 5, tzinfo=UTC))
     given = tf.RangePartitions(on=["ts"], bounds=[ends])
@@ -123,7 +123,7 @@ WHOLE: dict[str, tf.RangePartitions] = {
 
 
 @pytest.mark.parametrize("name", WHOLE)
-def test_what_exists_is_said_and_read_again(name: str) -> None:
+def test_definition_text_round_trips(name: str) -> None:
     """RP-23: for every kind of definition."""
     defined = define(WHOLE[name], TYPES)
     texts = texts_of_range_partitions(defined)
@@ -143,6 +143,6 @@ def test_what_exists_is_said_and_read_again(name: str) -> None:
         ({"on": "year", "splits": "(1, 2)"}, InvalidArgumentError, "year"),
     ],
 )
-def test_what_cannot_be_read(texts: dict[str, str], error: type[Exception], message: str) -> None:
+def test_invalid_definition_text_is_rejected(texts: dict[str, str], error: type[Exception], message: str) -> None:
     with pytest.raises(error, match=message):
         of(**texts)

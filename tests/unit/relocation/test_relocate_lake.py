@@ -78,7 +78,7 @@ def stated_root(catalog: tf.Catalog) -> bytes:
 
 
 @pytest.mark.parametrize("names", [("golden.deletes_v2", "golden.branches_v3"), ALL])
-def test_every_golden_table_is_relocated_in_its_place(
+def test_golden_tables_are_relocated_in_place(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, names: Sequence[str]
 ) -> None:
     """LK-6, LK-8: every snapshot, branch and tag of every kind of table is read as before, and can be written."""
@@ -100,7 +100,7 @@ def test_every_golden_table_is_relocated_in_its_place(
 
 
 @pytest.mark.parametrize("names", [("golden.deletes_v3", "golden.upgraded"), ALL])
-def test_every_golden_table_is_copied_to_another_lake(
+def test_golden_tables_are_copied_to_another_lake(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, names: Sequence[str]
 ) -> None:
     """LK-6, LK-7: backup, and restore at another location; the source, which may be a moved lake, stays unchanged."""
@@ -136,7 +136,7 @@ class StoppedError(Exception):
     pass
 
 
-def test_what_was_interrupted_goes_on(tmp_path: Path) -> None:
+def test_interrupted_copy_is_resumed(tmp_path: Path) -> None:
     """LK-7: at the first, a middle and the last step, with torn files left behind."""
     catalog = small_lake(tmp_path)
     catalog.create_namespace("x")
@@ -165,7 +165,7 @@ def test_what_was_interrupted_goes_on(tmp_path: Path) -> None:
     assert sum(each.present_files_count for each in result.tables) == 1
 
 
-def test_a_backup_is_brought_to_the_state_of_now(tmp_path: Path) -> None:
+def test_backup_is_updated_incrementally(tmp_path: Path) -> None:
     """LK-7: files that are there are not copied again, and not written again."""
     catalog = small_lake(tmp_path)
     place = str(tmp_path / "backup")
@@ -191,7 +191,7 @@ def test_a_backup_is_brought_to_the_state_of_now(tmp_path: Path) -> None:
         catalog.relocate(place, replace=True)
 
 
-def test_tables_outside_of_the_lake_are_asked_for(tmp_path: Path) -> None:
+def test_relocate_requires_a_choice_for_tables_outside(tmp_path: Path) -> None:
     """LK-4, LK-8: whether the lake was moved or copied cannot be seen."""
     small_lake(tmp_path, outside=True).close()
     shutil.copytree(tmp_path / "lake", tmp_path / "copy")
@@ -210,7 +210,7 @@ def test_tables_outside_of_the_lake_are_asked_for(tmp_path: Path) -> None:
         moved.load_table("db.t").append(rows("a", [9]))
 
 
-def test_a_copy_brings_tables_and_files_from_outside(tmp_path: Path) -> None:
+def test_copy_includes_tables_and_files_outside_the_lake(tmp_path: Path) -> None:
     """LK-6: the copy has every file that a table references."""
     catalog = small_lake(tmp_path, outside=True)
     pq.write_table(rows("z", [5]), tmp_path / "foreign.parquet")
@@ -229,7 +229,7 @@ def test_a_copy_brings_tables_and_files_from_outside(tmp_path: Path) -> None:
         table.append(rows("p", [1]))
 
 
-def test_a_path_property_that_leads_out_is_left_behind(tmp_path: Path) -> None:
+def test_copy_drops_path_properties_outside_the_lake(tmp_path: Path) -> None:
     """LK-6: a copy would write to the original's directory."""
     table = keyed_table(tmp_path, properties={"write.data.path": f"file://{tmp_path}/far"})
     table.append(rows("a", [1]))
@@ -242,7 +242,7 @@ def test_a_path_property_that_leads_out_is_left_behind(tmp_path: Path) -> None:
         assert all(path.is_relative_to(tmp_path / "backup") for path in files_of(copy))
 
 
-def test_what_cannot_be_relocated_says_so(tmp_path: Path) -> None:
+def test_invalid_relocations_are_rejected(tmp_path: Path) -> None:
     catalog = small_lake(tmp_path)
     for call, message in (
         (lambda: catalog.relocate(str(tmp_path / "lake")), "already"),
@@ -267,7 +267,7 @@ def test_what_cannot_be_relocated_says_so(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("is_copied", [False, True])
-def test_rows_that_were_staged_before_are_not_committed_elsewhere(tmp_path: Path, is_copied: bool) -> None:
+def test_rows_staged_before_relocation_are_rejected(tmp_path: Path, is_copied: bool) -> None:
     """CP-23: their files are gone, or they belong to the original, which may remove them."""
     table = keyed_table(tmp_path)
     table.append(rows("a", [0]))

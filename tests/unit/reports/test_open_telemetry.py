@@ -90,7 +90,7 @@ def test_commits_and_scans_are_spans_and_metrics(catalog: tf.Catalog) -> None:
     assert metrics["tableformat.scan.result_data_files"] == ("1", [({"tableformat.table": "db.t"}, 1)])
 
 
-def test_without_the_package_the_extra_is_named() -> None:
+def test_missing_package_error_names_the_extra() -> None:
     script = (
         "import sys; sys.modules['opentelemetry'] = None\n"
         "import tableformat as tf\n"

@@ -42,7 +42,7 @@ def numbers(report: Report) -> dict[str, Any]:
     return {name: metric["value"] for name, metric in metrics.items() if metric.get("value")}
 
 
-def test_scan_report_has_the_shape_of_the_rest_specification(table: tf.Table) -> None:
+def test_scan_report_follows_the_rest_specification(table: tf.Table) -> None:
     table.delete_rows([{"id": 3}])
     reports = reports_of(table)
     scan = table.scan("id >= 2 AND note = 'x'", ["note"])
@@ -83,7 +83,7 @@ def test_scan_report_has_the_shape_of_the_rest_specification(table: tf.Table) ->
     }
 
 
-def test_commit_reports_of_verbs_and_jobs(table: tf.Table) -> None:
+def test_commit_reports_of_operations_and_jobs(table: tf.Table) -> None:
     reports = reports_of(table)
     result = table.append([{"id": 4, "note": None}])
     table.delete_rows([{"id": 9}])
@@ -111,7 +111,7 @@ def test_commit_reports_of_verbs_and_jobs(table: tf.Table) -> None:
     assert numbers(drop)["removed-equality-delete-files"] == dropped == 2
 
 
-def test_a_reporter_that_fails_is_no_error_of_the_verb(table: tf.Table, caplog: pytest.LogCaptureFixture) -> None:
+def test_failing_reporter_does_not_fail_the_operation(table: tf.Table, caplog: pytest.LogCaptureFixture) -> None:
     def fail(report: Report) -> None:
         raise ConnectionError(f"no collector for {report.table_name}")
 
@@ -127,7 +127,7 @@ def test_a_reporter_that_fails_is_no_error_of_the_verb(table: tf.Table, caplog: 
     assert len(caplog.records) == 2
 
 
-def test_scans_travel_without_their_reporter(table: tf.Table) -> None:
+def test_pickled_scan_has_no_reporter(table: tf.Table) -> None:
     reports = reports_of(table)
     copy = pickle.loads(pickle.dumps(table.scan("id = 1")))
     assert copy.count() == 1
@@ -135,7 +135,7 @@ def test_scans_travel_without_their_reporter(table: tf.Table) -> None:
 
 
 @pytest.mark.parametrize("version", ["2", "3"])
-def test_counts_and_bytes_of_what_a_scan_leaves_out(tmp_path: Path, version: str) -> None:
+def test_report_counts_skipped_files_and_bytes(tmp_path: Path, version: str) -> None:
     """Files that partition, bounds and filters rule out; a vector counts with the bytes of its own blob."""
     with new_lake(tmp_path) as catalog:
         schema = pa.schema([("p", pa.string()), ("id", pa.int64())])

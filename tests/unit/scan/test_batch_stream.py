@@ -35,7 +35,7 @@ def table(tmp_path: Path) -> tf.Table:
 
 
 @pytest.mark.parametrize("name", ["scan", "filter", "changes"])
-def test_threads_share_a_reader(table: tf.Table, name: str) -> None:
+def test_threads_sharing_a_reader_receive_each_row_once(table: tf.Table, name: str) -> None:
     """Each row is returned to exactly one of them."""
     reader = READERS[name](table)
 
@@ -48,7 +48,7 @@ def test_threads_share_a_reader(table: tf.Table, name: str) -> None:
 
 
 @pytest.mark.parametrize("name", ["scan", "filter", "changes"])
-def test_a_reader_that_failed_has_not_come_to_its_end(table: tf.Table, name: str) -> None:
+def test_failed_reader_raises_again_instead_of_ending(table: tf.Table, name: str) -> None:
     """A caller that reads again after the error would otherwise take the rows before it for the whole result."""
     path = local_path(live_data_files(table)[-1].file_path)
     assert path is not None
@@ -60,9 +60,7 @@ def test_a_reader_that_failed_has_not_come_to_its_end(table: tf.Table, name: str
 
 
 @pytest.mark.parametrize("name", READERS)
-def test_a_reader_that_is_left_half_read_reads_on_after_its_files_are_gone_or_says_so(
-    table: tf.Table, name: str
-) -> None:
+def test_half_read_reader_continues_or_raises_after_file_removal(table: tf.Table, name: str) -> None:
     reader = READERS[name](table)
     begun = reader.read_next_batch().num_rows
     assert table.catalog is not None

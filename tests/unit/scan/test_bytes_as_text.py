@@ -32,7 +32,7 @@ VALUES = ["a", "b", "é", "z", None]
     [(pa.binary(), pa.string(), "'b'::BLOB"), (pa.string(), pa.binary(), "'b'")],
     ids=["bytes", "text"],
 )
-def test_a_filter_goes_by_the_type_of_the_table(
+def test_filter_uses_the_table_type_of_binary_columns(
     tmp_path: Path, where: str, numbers: list[int], in_table: pa.DataType, in_file: pa.DataType, literal: str
 ) -> None:
     """The statistics of a row group are compared in the same way as the values of the column."""

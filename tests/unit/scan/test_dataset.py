@@ -85,7 +85,7 @@ CONDITIONS = [
 
 
 @pytest.mark.parametrize("condition", CONDITIONS)
-def test_duckdb_gets_the_rows_that_it_would_keep_itself(table: TableBuilder, condition: str) -> None:
+def test_duckdb_filter_pushdown_selects_the_same_rows(table: TableBuilder, condition: str) -> None:
     scan = table.scan()
     with duckdb.connect() as connection:
         connection.register("lake", scan.to_dataset())
@@ -120,7 +120,7 @@ def test_duckdb_counts_joins_and_aggregates(table: TableBuilder) -> None:
     ],
     ids=str,
 )
-def test_polars_gets_the_rows_that_it_would_keep_itself(table: TableBuilder, condition: pl.Expr) -> None:
+def test_polars_filter_pushdown_selects_the_same_rows(table: TableBuilder, condition: pl.Expr) -> None:
     scan = table.scan()
     lazy = pl.scan_pyarrow_dataset(scan.to_dataset())
     assert sorted(lazy.filter(condition).select("id").collect()["id"]) == sorted(
@@ -143,7 +143,7 @@ class _Recorded(LakeDataset):
         return self.scans[-1]
 
 
-def test_filters_of_engines_rule_out_files_and_partitions(tmp_path: Path) -> None:
+def test_engine_filters_prune_files_and_partitions(tmp_path: Path) -> None:
     spec = partitioned(SCHEMA, ("id", BucketTransform(4)))
     builder = TableBuilder(tmp_path, SCHEMA, spec=spec, key=["id"])
     builder.append([row(number) for number in range(10)])
@@ -158,7 +158,7 @@ def test_filters_of_engines_rule_out_files_and_partitions(tmp_path: Path) -> Non
     assert dataset.scans[-2].schema.names in (["v"], ["id", "v"])
 
 
-def test_partition_filter_of_an_engine_leaves_nothing_to_ask_of_rows(tmp_path: Path) -> None:
+def test_engine_partition_filter_needs_no_row_filter(tmp_path: Path) -> None:
     builder = TableBuilder(tmp_path, SCHEMA, spec=partitioned(SCHEMA, ("v", IdentityTransform())), key=["id"])
     builder.append([row(number) for number in range(10)])
     assert builder.scan().to_dataset().count_rows(filter=pc.field("v") == "v5") == 1
@@ -198,7 +198,7 @@ EXPRESSIONS = [
 
 @pytest.mark.parametrize("columns", [["id"], ["id", "v", "d", "u", "at", "st"], ["v", "id"], None])
 @pytest.mark.parametrize(("expression", "ids"), EXPRESSIONS)
-def test_expressions_that_only_arrow_understands_are_applied_to_the_rows(
+def test_arrow_only_expressions_are_applied_to_rows(
     table: TableBuilder, expression: pc.Expression, ids: list[int], columns: list[str] | None
 ) -> None:
     """Regardless of the columns that the query selects, whether the filter reads them or not."""
@@ -215,30 +215,30 @@ def test_expressions_that_only_arrow_understands_are_applied_to_the_rows(
 
 
 @pytest.mark.parametrize("batch_size", [1, 2, 4, 100])
-def test_batches_of_a_size_have_every_row_once(table: TableBuilder, batch_size: int) -> None:
+def test_sized_batches_contain_every_row_once(table: TableBuilder, batch_size: int) -> None:
     batches = list(table.scan().to_dataset().to_batches(batch_size=batch_size))
     assert sorted(number for batch in batches for number in batch["id"].to_pylist()) == ALIVE
     assert max(batch.num_rows for batch in batches) <= batch_size
 
 
-def test_a_filter_by_the_place_of_a_column_is_no_filter_of_a_scan(table: TableBuilder) -> None:
+def test_filter_by_column_index_is_rejected(table: TableBuilder) -> None:
     with pytest.raises(InvalidPredicateError):
         table.scan(pc.field(0) > 6)
 
 
-def test_struct_cut_down_by_the_scan_stays_cut_down(table: TableBuilder) -> None:
+def test_projected_struct_keeps_only_selected_fields(table: TableBuilder) -> None:
     dataset = table.scan(columns=["id", "st.y"]).to_dataset()
     assert dataset.schema.field("st").type == pa.struct([("y", pa.int64())])
     found = dataset.to_table(columns=["st"], filter=pc.field("id") == 5)
     assert found.to_pydict() == {"st": [{"y": -5}]}
 
 
-def test_pandas_reads_through_the_dataset(table: TableBuilder) -> None:
+def test_pandas_reads_the_dataset(table: TableBuilder) -> None:
     frame = table.scan().to_dataset().to_table(columns=["id"]).to_pandas()
     assert sorted(frame["id"]) == ALIVE
 
 
-def test_refusals_say_what_to_do(table: TableBuilder) -> None:
+def test_unsupported_dataset_methods_name_an_alternative(table: TableBuilder) -> None:
     dataset = table.scan().to_dataset()
     with pytest.raises(UnsupportedFeatureError, match="deletes apply to them"):
         dataset.get_fragments()
@@ -250,7 +250,7 @@ def test_refusals_say_what_to_do(table: TableBuilder) -> None:
         dataset.to_table(columns=["idd"])
 
 
-def test_dataset_travels_to_another_process(table: TableBuilder) -> None:
+def test_dataset_can_be_pickled(table: TableBuilder) -> None:
     copy = pickle.loads(pickle.dumps(table.scan("id > 5").to_dataset()))
     assert sorted(copy.to_table()["id"].to_pylist()) == [6, 7, 8, 9]
 
@@ -266,7 +266,7 @@ def test_dataset_travels_to_another_process(table: TableBuilder) -> None:
         (["v", "id"], ["v"], ["v"]),
     ],
 )
-def test_columns_to_select_of_some_columns(
+def test_columns_of_subset_of_selected_columns(
     table: TableBuilder, columns: list[str] | None, names: list[str], found: list[str]
 ) -> None:
     scan = table.scan(columns=columns)
@@ -274,7 +274,7 @@ def test_columns_to_select_of_some_columns(
     assert scan.select(found).schema.names == names
 
 
-def test_a_column_with_a_dot_in_its_name_is_no_part_of_another(tmp_path: Path) -> None:
+def test_column_with_dot_in_name_is_not_a_struct_field(tmp_path: Path) -> None:
     schema = Schema(
         NestedField(1, "a", LongType(), required=True),
         NestedField(2, "a.b", StringType(), required=False),
@@ -287,12 +287,12 @@ def test_a_column_with_a_dot_in_its_name_is_no_part_of_another(tmp_path: Path) -
 
 
 @pytest.mark.parametrize("limit", [True, 1.5, -1, "3"])
-def test_a_limit_that_is_no_number_of_rows_is_refused(table: TableBuilder, limit: Any) -> None:
+def test_invalid_limit_is_rejected(table: TableBuilder, limit: Any) -> None:
     with pytest.raises(InvalidArgumentError, match="limit must be a whole number of rows"):
         table.scan(limit=limit)
 
 
-def test_limits_hold_in_duckdb_and_in_the_connection_that_was_given(table: TableBuilder) -> None:
+def test_limits_apply_in_duckdb_connections(table: TableBuilder) -> None:
     for limit, count in ((0, 0), (4, 4), (99, 9), (None, 9)):
         with duckdb.connect() as connection:
             relation = table.scan(limit=limit).to_duckdb(connection, name="lake")

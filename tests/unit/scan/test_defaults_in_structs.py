@@ -64,7 +64,7 @@ def delete_where_equal(table: Table, struct: str, value: int | None) -> None:
     ("field", "value", "kept"),
     [("at", 7, [2]), ("at", None, [1, 3]), ("at", 8, [1, 2, 3]), ("later", 7, [1, 2, 3]), ("later", None, [])],
 )
-def test_an_equality_delete_meets_what_a_scan_returns(
+def test_equality_delete_uses_struct_field_default_like_a_scan(
     table: Table, field: str, value: int | None, kept: list[int]
 ) -> None:
     """DA-6: null if the struct is null, the default otherwise; a struct that the file lacks is null in every row."""
@@ -74,7 +74,7 @@ def test_an_equality_delete_meets_what_a_scan_returns(
     assert ids(table) == kept
 
 
-def test_deletes_of_both_kinds_of_rows_add_up(table: Table) -> None:
+def test_deletes_of_defaulted_and_stored_struct_fields_combine(table: Table) -> None:
     """DA-2."""
     delete_where_equal(table, "at", None)
     delete_where_equal(table, "at", 7)

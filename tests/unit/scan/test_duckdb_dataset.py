@@ -70,7 +70,7 @@ def connection(table: tf.Table) -> Iterator[duckdb.DuckDBPyConnection]:
 
 @pytest.mark.parametrize("condition", CONDITIONS)
 @pytest.mark.parametrize("columns", ["count(*)", "count(*), sum(id)", 'count("__ROW1"), list(id ORDER BY id)'])
-def test_rows_and_their_number_are_those_of_a_table_in_memory(
+def test_duckdb_dataset_agrees_with_in_memory_table(
     connection: duckdb.DuckDBPyConnection, columns: str, condition: str
 ) -> None:
     def found(source: str) -> list[object]:
@@ -79,7 +79,7 @@ def test_rows_and_their_number_are_those_of_a_table_in_memory(
     assert found("lake.db.t") == found("scanned") == found("plain")
 
 
-def test_columns_are_those_of_the_table(connection: duckdb.DuckDBPyConnection) -> None:
+def test_dataset_shows_only_table_columns(connection: duckdb.DuckDBPyConnection) -> None:
     """The marker column is visible only inside DuckDB; its name differs from every column in any spelling."""
     for source in ("lake.db.t", "scanned"):
         assert connection.sql(f"FROM {source}").columns == SCHEMA.names
@@ -89,9 +89,7 @@ def test_columns_are_those_of_the_table(connection: duckdb.DuckDBPyConnection) -
     ]
 
 
-def test_rows_of_files_without_deletes_are_counted_without_a_look(
-    table: tf.Table, connection: duckdb.DuckDBPyConnection
-) -> None:
+def test_count_of_files_without_deletes_opens_no_file(table: tf.Table, connection: duckdb.DuckDBPyConnection) -> None:
     counts = ("SELECT count(*) FROM lake.db.t", "SELECT count(*) FROM lake.db.t WHERE id >= 0")
     before = [connection.execute(query).fetchall() for query in counts]
     assert before == [[(9,)]] * 2
@@ -107,7 +105,7 @@ def test_rows_of_files_without_deletes_are_counted_without_a_look(
 
 
 @pytest.mark.parametrize("above", [2, 99])
-def test_uuids_inside_of_structs_meet_a_filter_that_no_file_answers(tmp_path: Path, above: int) -> None:
+def test_struct_uuid_columns_with_an_empty_filter_result(tmp_path: Path, above: int) -> None:
     """If no row of a batch was left, PyArrow could not create the empty batch."""
     catalog = new_lake(tmp_path / "uuids")
     schema = pa.schema([("id", pa.int64()), ("inner", pa.struct([("key", pa.uuid())]))])
@@ -121,7 +119,7 @@ def test_uuids_inside_of_structs_meet_a_filter_that_no_file_answers(tmp_path: Pa
 
 
 @pytest.mark.slow
-def test_a_process_ends_whose_queries_stopped_early(table: tf.Table, tmp_path: Path) -> None:
+def test_process_exits_after_unfinished_queries(table: tf.Table, tmp_path: Path) -> None:
     """pyarrow's scanner reads ahead on its own thread, which calls Python after the interpreter has ended."""
     numbers = pa.array(range(100, 2_000_000))
     table.append(pa.table({"id": numbers, "__row0": numbers.cast(pa.string())}))
@@ -132,7 +130,7 @@ def test_a_process_ends_whose_queries_stopped_early(table: tf.Table, tmp_path: P
 
 
 @pytest.mark.slow
-def test_a_dataset_is_read_though_its_scanners_hold_all_threads_for_files(table: tf.Table, tmp_path: Path) -> None:
+def test_dataset_read_does_not_deadlock_on_io_threads(table: tf.Table, tmp_path: Path) -> None:
     """pyarrow's scanner occupies one of its eight I/O threads while it waits for rows. Eight scanners used to wait for
     each other for ever."""
     table.append(pa.table({"id": range(100, 200_000)}))

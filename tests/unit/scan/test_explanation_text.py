@@ -85,7 +85,7 @@ PLAN = ScanPlan(
 )
 
 
-def test_text() -> None:
+def test_explanation_text() -> None:
     lines = str(explain_plan(PLAN, STEPS)).splitlines()
     assert lines[:10] == [
         "Scan of snapshot 5, where id = 1",

@@ -81,14 +81,14 @@ def read(table: Table) -> list[int]:
 
 
 @pytest.mark.parametrize(("lower", "upper"), [(-2, 0), (-1, 1), (0, 2), (0, 10), (-3, -1), (-10, -2)])
-def test_a_range_delete_takes_the_moments_in_it(table: Table, lower: int, upper: int) -> None:
+def test_range_delete_truncates_finer_timestamps(table: Table, lower: int, upper: int) -> None:
     """RD-1, DA-6: digits beyond the column's precision are rounded down, also before 1970."""
     assert read(table) == MICROSECONDS
     table.delete_range(lower=(moment(lower),), upper=(moment(upper),))
     assert read(table) == [each for each in MICROSECONDS if not lower <= each < upper]
 
 
-def test_the_change_feed_has_the_rows_that_a_range_delete_took(table: Table) -> None:
+def test_change_feed_truncates_finer_timestamps(table: Table) -> None:
     """CF-3, DA-6."""
     before = table.scan().count()
     table.delete_range(lower=(moment(-1),), upper=(moment(1),))
@@ -98,7 +98,7 @@ def test_the_change_feed_has_the_rows_that_a_range_delete_took(table: Table) -> 
 
 
 @pytest.mark.parametrize("deleted", [-3, -2, -1, 0, 1, 5, 7])
-def test_an_equality_delete_takes_its_moment(table: Table, deleted: int) -> None:
+def test_equality_delete_truncates_finer_timestamps(table: Table, deleted: int) -> None:
     """DA-2, DA-6."""
     table.delete_rows([{"at": moment(deleted)}])
     assert read(table) == [each for each in MICROSECONDS if each != deleted]

@@ -46,26 +46,26 @@ def left(table: tf.Table) -> list[int]:
 
 
 @pytest.mark.parametrize("number", [1, 3, 4, 8, 12])
-def test_delete_by_scan_deletes_the_row_of_its_row_group(table: tf.Table, number: int) -> None:
+def test_delete_by_scan_uses_positions_across_row_groups(table: tf.Table, number: int) -> None:
     """DA-1, DA-7"""
     table.delete(f"id = {number}", mode="scan")
     assert left(table) == [each for each in IDS if each != number]
 
 
-def test_second_delete_by_scan_finds_rows_behind_deleted_row_groups(table: tf.Table) -> None:
+def test_second_delete_by_scan_after_deleted_row_groups(table: tf.Table) -> None:
     """DA-1, DA-7: row groups without a live row are not read, and count."""
     table.delete("id <= 6", mode="scan")
     table.delete("note = 'a8' OR id = 11", mode="scan")
     assert left(table) == [7, 9, 10, 12]
 
 
-def test_rows_deleted_by_a_scan_are_not_counted_again(table: tf.Table) -> None:
+def test_deleted_rows_are_not_counted_again(table: tf.Table) -> None:
     """DA-1, DA-7: a deleted row does not match."""
     assert table.delete("id = 8", mode="scan").deleted_row_count == 1
     assert table.delete("id BETWEEN 7 AND 9", mode="scan").deleted_row_count == 2
 
 
-def test_row_that_a_filter_reads_behind_a_skipped_row_group_is_alive(table: tf.Table) -> None:
+def test_row_after_skipped_row_group_is_live(table: tf.Table) -> None:
     """DA-1, DA-7: row 2 is deleted, and row 8 has the same offset in the row group that is read."""
     table.delete("id = 2", mode="scan")
     assert ids(table, where="id BETWEEN 7 AND 9") == [("a", 7), ("a", 8), ("a", 9)]
@@ -74,7 +74,7 @@ def test_row_that_a_filter_reads_behind_a_skipped_row_group_is_alive(table: tf.T
 
 
 @pytest.mark.parametrize("kind", ["range", "equality"])
-def test_key_delete_of_row_groups_apart_deletes_these_rows(table: tf.Table, kind: str) -> None:
+def test_key_delete_in_separate_row_groups(table: tf.Table, kind: str) -> None:
     """RD-1, DA-2: what was found before in row groups that were read ends as positions of the file."""
     for number in (4, 8, 12):
         table.delete(f"region = 'a' AND id = {number}", mode=kind)
@@ -83,7 +83,7 @@ def test_key_delete_of_row_groups_apart_deletes_these_rows(table: tf.Table, kind
     assert left(table) == [each for each in IDS if each not in (4, 8, 12)]
 
 
-def test_equality_delete_by_a_column_without_order_deletes_these_rows(table: tf.Table) -> None:
+def test_equality_delete_by_unsorted_column_in_separate_row_groups(table: tf.Table) -> None:
     """DA-2: rows are looked up, in two row groups that lie apart."""
     table.delete_rows([{"note": "a5"}, {"note": "a12"}])
     assert left(table) == [each for each in IDS if each not in (5, 12)]
@@ -100,7 +100,7 @@ def test_row_ids_are_counted_from_the_first_row_of_the_file(tmp_path: Path) -> N
     assert {row["id"]: row["_row_id"] for row in found} == {number: number - 1 for number in range(4, 13)}
 
 
-def test_rows_of_which_a_filter_says_nothing_stay(tmp_path: Path) -> None:
+def test_rows_with_unknown_filter_result_are_kept(tmp_path: Path) -> None:
     """DA-1: null is neither above 2 nor another value than 3."""
     catalog = new_lake(tmp_path / "lake")
     table = catalog.create_table("db.t", pa.schema([("id", pa.int64()), ("v", pa.int64())]))

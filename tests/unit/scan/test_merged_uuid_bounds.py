@@ -36,7 +36,7 @@ def with_merged_bounds(data: DataFile, lower: int, upper: int) -> DataFile:
 
 @pytest.mark.parametrize("stated", [(0xA0, 0xB0), (0x90, 0x60), (0x10, 0x60)])
 @pytest.mark.parametrize("deleted", [(0x00, 0x50), (0x80, 0xFF), (0x60, 0xA0), (0x95, 0xA5)])
-def test_a_range_delete_takes_the_rows_in_it_and_no_others(
+def test_range_delete_with_signed_uuid_bounds(
     tmp_path: Path, stated: tuple[int, int], deleted: tuple[int, int]
 ) -> None:
     """RD-10: a file is neither passed over nor left out by bounds above some of its rows."""

@@ -53,7 +53,7 @@ def as_told(rows: list[tuple[Any]], data_type: pa.DataType) -> list[Any]:
 
 
 @pytest.mark.parametrize("kind", TYPES)
-def test_duckdb_reads_nested_rows_after_the_first_ones_were_deleted(tmp_path: Path, kind: str) -> None:
+def test_duckdb_reads_nested_rows_with_deleted_first_rows(tmp_path: Path, kind: str) -> None:
     """`attach`, `to_duckdb`, and DuckDB over a table, a stream and a dataset."""
     table, expected = table_of(tmp_path, TYPES[kind])
     scan = table.scan()
@@ -77,7 +77,7 @@ def test_duckdb_reads_nested_rows_after_the_first_ones_were_deleted(tmp_path: Pa
 
 
 @pytest.mark.parametrize("kind", TYPES)
-def test_values_and_types_stay(kind: str) -> None:
+def test_struct_offset_removal_keeps_values_and_types(kind: str) -> None:
     values = [value(TYPES[kind], number) for number in range(30)]
     whole = pa.table({"n": range(30), "x": pa.array(values, TYPES[kind])})
     remove = struct_offset_remover(whole.schema)
@@ -91,7 +91,7 @@ def test_values_and_types_stay(kind: str) -> None:
             assert remove(batch).to_pylist() == batch.to_pylist()
 
 
-def test_required_fields_stay_required() -> None:
+def test_struct_offset_removal_keeps_required_fields() -> None:
     leaf = pa.field("b", pa.int64(), nullable=False)
     inner = pa.field("t", pa.struct([leaf]), nullable=False)
     schema = pa.schema([pa.field("x", pa.struct([inner]), nullable=False)])

@@ -49,7 +49,7 @@ def ids_in(plan: ScanPlan, scan: Scan) -> list[int]:
     return sorted(scan.to_arrow()["id"].to_pylist())
 
 
-def test_manifests_and_files_are_ruled_out_by_partition(tmp_path: Path) -> None:
+def test_manifests_and_files_are_pruned_by_partition(tmp_path: Path) -> None:
     builder = table(tmp_path, ("p", IdentityTransform()))
     builder.append([*rows(1, p="a"), *rows(2, p="b")])
     builder.append(rows(3, p="c"))
@@ -60,7 +60,7 @@ def test_manifests_and_files_are_ruled_out_by_partition(tmp_path: Path) -> None:
     assert ids_in(scan.plan(), scan) == [2]
 
 
-def test_a_manifest_of_which_every_file_is_gone_has_no_partition(tmp_path: Path) -> None:
+def test_manifest_of_only_removed_files_is_skipped(tmp_path: Path) -> None:
     catalog = new_lake(f"{tmp_path}/")
     schema = pa.schema([("p", pa.string()), ("id", pa.int64())])
     partitioned_table = catalog.create_table("db.t", schema, partition_by=("p",))
@@ -70,7 +70,7 @@ def test_a_manifest_of_which_every_file_is_gone_has_no_partition(tmp_path: Path)
     assert partitioned_table.scan("p = 'b'").to_arrow()["id"].to_pylist() == [2]
 
 
-def test_identity_partition_leaves_no_filter_for_rows(tmp_path: Path) -> None:
+def test_identity_partition_needs_no_row_filter(tmp_path: Path) -> None:
     builder = table(tmp_path, ("p", IdentityTransform()))
     builder.append([*rows(1, 5, p="a"), *rows(2, p=None)])
     (task,) = builder.scan("p = 'a' AND id > 3").plan().tasks
@@ -79,7 +79,7 @@ def test_identity_partition_leaves_no_filter_for_rows(tmp_path: Path) -> None:
     assert str(task.residual) == "AlwaysTrue()"
 
 
-def test_buckets_rule_out_files(tmp_path: Path) -> None:
+def test_buckets_prune_files(tmp_path: Path) -> None:
     builder = table(tmp_path, ("id", BucketTransform(8)))
     builder.append(rows(*range(100)))
     scan = builder.scan("id = 42")
@@ -88,7 +88,7 @@ def test_buckets_rule_out_files(tmp_path: Path) -> None:
     assert ids_in(scan.plan(), scan) == [42]
 
 
-def test_files_are_ruled_out_by_bounds_and_whole_matches_need_no_filter(tmp_path: Path) -> None:
+def test_files_are_pruned_by_bounds_and_full_matches_need_no_filter(tmp_path: Path) -> None:
     builder = table(tmp_path)
     builder.append(rows(1, 2))
     builder.append(rows(5, 6))
@@ -100,7 +100,7 @@ def test_files_are_ruled_out_by_bounds_and_whole_matches_need_no_filter(tmp_path
     assert ids_in(plan, scan) == [5, 6, 6]
 
 
-def test_a_large_in_list_still_rules_files_out(tmp_path: Path) -> None:
+def test_large_in_list_prunes_files(tmp_path: Path) -> None:
     builder, files = table(tmp_path), []
     for number in range(0, 10_000, 1_000):
         files += builder.append(rows(number, number + 1))
@@ -110,7 +110,7 @@ def test_a_large_in_list_still_rules_files_out(tmp_path: Path) -> None:
     assert ids_in(scan.plan(), scan) == [6_000, 6_001]
 
 
-def test_nan_counts_as_above_every_bound(tmp_path: Path) -> None:
+def test_nan_is_above_every_bound(tmp_path: Path) -> None:
     builder = table(tmp_path)
     builder.append(rows(1, d=1.0))
     (second,) = builder.append([*rows(2, d=float("nan")), *rows(3, d=1.0)])
@@ -119,7 +119,7 @@ def test_nan_counts_as_above_every_bound(tmp_path: Path) -> None:
     assert [task.data_file.file_path for task in scan.plan().tasks] == [second.file_path]
 
 
-def test_files_that_a_range_delete_covers_are_no_tasks(tmp_path: Path) -> None:
+def test_files_covered_by_a_range_delete_are_not_planned(tmp_path: Path) -> None:
     """RD-10: covered whole, they are listed but not read."""
     builder = table(tmp_path)
     (covered,) = builder.append(rows(5, 6))
@@ -136,7 +136,7 @@ def test_files_that_a_range_delete_covers_are_no_tasks(tmp_path: Path) -> None:
     assert scan.count() == 3
 
 
-def test_range_deletes_beyond_the_budget_travel_as_files(tmp_path: Path) -> None:
+def test_range_deletes_beyond_the_budget_are_planned_as_files(tmp_path: Path) -> None:
     """RD-2, RD-3: the files that may apply, by sequence number, scope and bounds; the scan returns the same rows."""
     for budget in ("1", "1000"):
         builder = table(tmp_path / budget, properties={RANGE_SPAN_BUDGET: budget})
@@ -153,7 +153,7 @@ def test_range_deletes_beyond_the_budget_travel_as_files(tmp_path: Path) -> None
             assert [len(task.range_delete_files) for task in tasks] == [2, 1]
 
 
-def test_deletes_that_the_filter_makes_irrelevant_are_not_opened(tmp_path: Path) -> None:
+def test_deletes_excluded_by_the_filter_are_not_opened(tmp_path: Path) -> None:
     builder = table(tmp_path)
     builder.append(rows(1, 2, 3, 50))
     (unneeded,) = builder.delete_rows(pa.table({"id": [50]}))
@@ -190,7 +190,7 @@ def test_position_deletes_of_the_same_commit_apply(tmp_path: Path) -> None:
     assert [task.has_deletes for task in scan.plan().tasks] == [True]
 
 
-def test_files_that_no_span_touches_are_no_tasks(tmp_path: Path) -> None:
+def test_only_files_with_matching_spans_are_planned(tmp_path: Path) -> None:
     """RD-10: the bounds of the files decide; the other files are read."""
     builder = table(tmp_path)
     for ids in ((1, 2), (5, 6), (8, 9)):
@@ -201,7 +201,7 @@ def test_files_that_no_span_touches_are_no_tasks(tmp_path: Path) -> None:
     assert plan.pruning.skipped_by_bounds_count == 2
 
 
-def test_plans_travel_to_other_processes(tmp_path: Path) -> None:
+def test_plans_can_be_pickled(tmp_path: Path) -> None:
     builder = table(tmp_path)
     (data,) = builder.append(rows(1, 2, 3, 4, 5))
     builder.delete_prefixes(["id"], [{"id": 2}])
@@ -216,7 +216,7 @@ def test_plans_travel_to_other_processes(tmp_path: Path) -> None:
     assert len(task.range_deletes[0]) == 1
 
 
-def test_a_file_whose_messages_were_all_replaced_is_not_read(tmp_path: Path) -> None:
+def test_fully_replaced_file_is_not_read(tmp_path: Path) -> None:
     """RD-10, RD-14: no single span covers the file."""
     builder = table(tmp_path)
     builder.append(rows(5, 6, 7))
@@ -225,7 +225,7 @@ def test_a_file_whose_messages_were_all_replaced_is_not_read(tmp_path: Path) -> 
     assert (len(plan.covered), len(plan.tasks)) == (1, 0)
 
 
-def test_explanation_tells_verdicts_and_reasons(tmp_path: Path) -> None:
+def test_explanation_lists_verdicts_and_reasons(tmp_path: Path) -> None:
     builder = table(tmp_path)
     builder.append(rows(1))
     builder.append(rows(2, 6))
@@ -243,7 +243,7 @@ def test_explanation_tells_verdicts_and_reasons(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("small_file_bytes", [0, 100_000])
-def test_analyzed_scan_says_what_each_step_left(
+def test_analyze_reports_remaining_rows_of_each_step(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, small_file_bytes: int
 ) -> None:
     """Files that are read one by one, and many together; a file without remaining rows is not opened."""
@@ -276,7 +276,7 @@ def test_analyzed_scan_says_what_each_step_left(
 
 
 @pytest.mark.parametrize("where", [None, "id = 500", "id > 5 OR d IS NULL"])
-def test_filter_plans_give_the_rows_of_a_filter_on_everything(tmp_path: Path, where: str | None) -> None:
+def test_filtered_plan_agrees_with_filtering_all_rows(tmp_path: Path, where: str | None) -> None:
     builder = table(tmp_path, ("id", BucketTransform(3)))
     builder.append(rows(*range(0, 1000, 100), d=1.0))
     builder.append(rows(*range(10)))
@@ -291,7 +291,7 @@ def test_filter_plans_give_the_rows_of_a_filter_on_everything(tmp_path: Path, wh
 
 
 @pytest.mark.parametrize("small_file_bytes", [-1, 1_000_000])
-def test_partition_column_that_a_file_lacks_has_the_value_of_its_partition(
+def test_missing_partition_column_has_the_partition_value(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, small_file_bytes: int
 ) -> None:
     """As in files that were imported from directories; read one by one, and many together."""
@@ -307,7 +307,7 @@ def test_partition_column_that_a_file_lacks_has_the_value_of_its_partition(
     assert builder.scan("p = 'b'").to_arrow()["id"].to_pylist() == [3]
 
 
-def test_explanation_tells_what_rows_are_still_asked(tmp_path: Path) -> None:
+def test_explanation_lists_residual_filters(tmp_path: Path) -> None:
     builder = table(tmp_path)
     builder.append(rows(1, 2))
     builder.append(rows(5, 60))

@@ -58,7 +58,7 @@ def table(tmp_path_factory: pytest.TempPathFactory) -> tf.Table:
     ],
     ids=str,
 )
-def test_filters_have_the_rows_of_a_dataframe(table: tf.Table, condition: pl.Expr) -> None:
+def test_lazy_frame_filters_agree_with_dataframe(table: tf.Table, condition: pl.Expr) -> None:
     lazy, frame = table.to_polars(lazy=True), table.to_polars().sort("id")
     assert lazy.filter(condition).sort("id").collect().equals(frame.filter(condition))
     assert lazy.filter(condition).select("id").collect(engine="streaming").height == frame.filter(condition).height
@@ -82,19 +82,19 @@ def test_filters_and_columns_are_pushed_into_the_scan(table: tf.Table, monkeypat
     assert "number" not in scan
 
 
-def test_rows_without_a_filter(table: tf.Table) -> None:
+def test_lazy_frame_without_filter(table: tf.Table) -> None:
     lazy = table.to_polars(lazy=True)
     assert lazy.select(pl.len()).collect().item() == 9
     assert lazy.join(lazy, on="id").select(pl.len()).collect().item() == 9
     assert lazy.collect_schema() == table.to_polars().schema
 
 
-def test_a_struct_keeps_its_chosen_fields(table: tf.Table) -> None:
+def test_struct_keeps_its_selected_fields(table: tf.Table) -> None:
     lazy = table.scan(columns=["id", "struct.x"]).to_polars(lazy=True)
     assert lazy.filter(pl.col("id") == 1).select("struct").collect()["struct"].to_list() == [{"x": 1}]
 
 
-def test_a_limit_chooses_rows_before_the_filter(table: tf.Table) -> None:
+def test_limit_applies_before_the_filter(table: tf.Table) -> None:
     limited = table.scan(limit=2)
     condition = ~pl.col("id").is_in(limited.to_polars()["id"].to_list())
     assert limited.to_polars(lazy=True).filter(condition).collect().is_empty()

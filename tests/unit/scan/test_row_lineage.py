@@ -45,7 +45,7 @@ def next_row_id(table: tf.Table) -> int | None:
 
 
 @each_of(EVERY_TABLE, "row_lineage")
-def test_rows_have_the_lineage_that_the_reference_reader_finds(foreign: ForeignTable) -> None:
+def test_row_lineage_agrees_with_reference_reader(foreign: ForeignTable) -> None:
     """FM-20: updated rows keep the ids that their new file stores; older rows of an upgraded table have ids too."""
     names = ["id", ROW_ID, LAST_UPDATED]
     found = foreign.open().scan(columns=names).to_arrow()
@@ -56,7 +56,7 @@ def test_rows_have_the_lineage_that_the_reference_reader_finds(foreign: ForeignT
     assert found.schema.types == [pa.int64()] * 3
 
 
-def test_appended_rows_get_ids_in_the_order_of_their_commits(tmp_path: Path) -> None:
+def test_row_ids_follow_commit_order(tmp_path: Path) -> None:
     """FM-20."""
     table = new_table(new_catalog(tmp_path))
     table.append(rows("a", 1, 2, 3))
@@ -66,7 +66,7 @@ def test_appended_rows_get_ids_in_the_order_of_their_commits(tmp_path: Path) -> 
     assert next_row_id(table) == 5
 
 
-def test_ids_survive_deletes_conversion_and_time_travel(tmp_path: Path) -> None:
+def test_row_ids_survive_deletes_conversion_and_time_travel(tmp_path: Path) -> None:
     """Rows that a range delete or an upsert replaces get new ids, as the specification requires."""
     table = new_table(new_catalog(tmp_path))
     table.append(rows("a", 1, 2, 3, 4))
@@ -87,7 +87,7 @@ def test_ids_survive_deletes_conversion_and_time_travel(tmp_path: Path) -> None:
     assert {row["note"]: row[ROW_ID] for row in old} == {note: row_id for note, (row_id, _) in before.items()}
 
 
-def test_a_manifest_that_is_written_again_states_the_ids_of_its_files(tmp_path: Path) -> None:
+def test_rewritten_manifest_keeps_row_ids(tmp_path: Path) -> None:
     """CP-15, MT-48: rows get no new ids when one of two files of a manifest is removed, or when manifests are
     merged."""
     table = new_table(new_catalog(tmp_path), **{"commit.manifest.min-count-to-merge": "3"}, partition_by=["region"])
@@ -114,7 +114,7 @@ def test_a_manifest_that_is_written_again_states_the_ids_of_its_files(tmp_path: 
     assert len(set(ids)) == len(ids)
 
 
-def test_rows_from_before_the_upgrade_have_no_ids_until_the_next_snapshot(tmp_path: Path) -> None:
+def test_upgraded_rows_get_ids_with_the_next_snapshot(tmp_path: Path) -> None:
     table = new_table(new_catalog(tmp_path), 2)
     table.append(rows("a", 1, 2))
     table.append(rows("b", 1))
@@ -133,7 +133,7 @@ def test_rows_from_before_the_upgrade_have_no_ids_until_the_next_snapshot(tmp_pa
     assert table.scan(snapshot_id=old, columns=[ROW_ID]).to_arrow()[ROW_ID].to_pylist() == [None] * 3
 
 
-def test_filters_limits_and_engines_see_the_columns(tmp_path: Path) -> None:
+def test_lineage_columns_work_in_filters_limits_and_engines(tmp_path: Path) -> None:
     table = new_table(new_catalog(tmp_path))
     table.append(rows("a", *range(10)))
     table.delete("id < 3", mode="scan")
@@ -145,7 +145,7 @@ def test_filters_limits_and_engines_see_the_columns(tmp_path: Path) -> None:
     assert ROW_ID not in table.scan().schema.names
 
 
-def test_a_table_without_row_lineage_says_how_to_get_it(tmp_path: Path) -> None:
+def test_missing_row_lineage_error_suggests_upgrade(tmp_path: Path) -> None:
     catalog = new_catalog(tmp_path)
     table = new_table(catalog, 2)
     with pytest.raises(UnsupportedFeatureError, match=r"need format version 3, .*\. Table\.upgrade"):
@@ -156,7 +156,7 @@ def test_a_table_without_row_lineage_says_how_to_get_it(tmp_path: Path) -> None:
         table.upgrade().scan(columns=["_row_id2"])
 
 
-def test_a_column_that_the_table_itself_calls_so_is_its_own(tmp_path: Path) -> None:
+def test_table_column_named_like_row_id_takes_precedence(tmp_path: Path) -> None:
     schema = SCHEMA.append(pa.field("own", pa.string()))
     table = new_catalog(tmp_path).create_table("db.t", schema, properties={"format-version": "3"})
     rename_as_another_writer(table, {"own": ROW_ID})
@@ -198,7 +198,7 @@ def rewrite(table: tf.Table, *, forget: str | None = None) -> None:
     table.refresh()
 
 
-def test_rewritten_rows_keep_their_ids_and_their_age(tmp_path: Path) -> None:
+def test_rewritten_rows_keep_row_lineage(tmp_path: Path) -> None:
     """MT-49, FM-20, CP-20: the vectors of the rewritten files leave with them, though the change does not name them."""
     table = new_table(new_catalog(tmp_path))
     table.append(rows("b", 1, 2, 3))
@@ -217,7 +217,7 @@ def test_rewritten_rows_keep_their_ids_and_their_age(tmp_path: Path) -> None:
     assert table.iceberg.scan().to_arrow().num_rows == 4
 
 
-def test_a_null_in_a_stored_id_is_inherited(tmp_path: Path) -> None:
+def test_null_stored_row_id_is_inherited(tmp_path: Path) -> None:
     """So an updated row states its id and a new one nothing, in one file."""
     table = new_table(new_catalog(tmp_path))
     table.append(rows("a", 1, 2, 3, 4))

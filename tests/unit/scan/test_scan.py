@@ -52,12 +52,12 @@ def table(tmp_path: Path) -> TableBuilder:
 ALIVE = [("a", 9), ("b", 1), ("c", 2)]
 
 
-def test_all_kinds_of_deletes_apply_and_later_rows_stay(table: TableBuilder) -> None:
+def test_all_delete_kinds_apply_and_later_rows_are_kept(table: TableBuilder) -> None:
     """DA-1, DA-2, RD-2: rows added after their range delete are visible."""
     assert keys(table.scan().to_arrow()) == ALIVE
 
 
-def test_every_form_has_the_same_rows(table: TableBuilder) -> None:
+def test_all_result_forms_have_the_same_rows(table: TableBuilder) -> None:
     scan = table.scan()
     arrow = scan.to_arrow()
     assert scan.to_batches().read_all().sort_by("id") == arrow.sort_by("id")
@@ -79,7 +79,7 @@ def test_filter_columns_need_not_be_selected(table: TableBuilder) -> None:
     assert found.column_names == ["name"]
 
 
-def test_columns_come_in_the_order_asked_for(table: TableBuilder) -> None:
+def test_columns_have_the_requested_order(table: TableBuilder) -> None:
     scan = table.scan(columns=["n", "id"])
     assert scan.schema.names == ["n", "id"]
     assert scan.to_arrow().column_names == ["n", "id"]
@@ -99,14 +99,14 @@ def test_schema_is_plain_and_the_same_for_every_batch(table: TableBuilder) -> No
     assert all(batch.schema.equals(expected, check_metadata=True) for batch in reader)
 
 
-def test_filters_and_selections_add_up(table: TableBuilder) -> None:
+def test_filters_and_selections_combine(table: TableBuilder) -> None:
     scan = table.scan(EqualTo("id", "b")).filter("n < 5").select(["n"])
     assert scan.to_arrow().to_pydict() == {"n": [1]}
     assert table.scan("id > 'a'").filter("id < 'c'").count() == 1
 
 
 @pytest.mark.parametrize("limit", [0, 1, 2, 3, 10])
-def test_limit_takes_that_many_rows(table: TableBuilder, limit: int) -> None:
+def test_limit_returns_at_most_that_many_rows(table: TableBuilder, limit: int) -> None:
     scan = table.scan(limit=limit)
     found = keys(scan.to_arrow())
     assert len(found) == min(limit, 3)
@@ -144,7 +144,7 @@ def test_table_without_snapshots_has_no_rows(tmp_path: Path) -> None:
         ({"limit": True}, InvalidArgumentError, "limit"),
     ],
 )
-def test_mistakes_are_found_before_anything_is_read(
+def test_invalid_arguments_are_rejected_before_reading(
     table: TableBuilder, arguments: dict[str, object], error: type[Exception], words: str
 ) -> None:
     with pytest.raises(error, match=words):
@@ -177,7 +177,7 @@ def test_a_damaged_delete_file_fails_the_scan(tmp_path: Path) -> None:
         builder.scan().to_arrow()
 
 
-def test_leaving_a_stream_early_stops_its_threads(tmp_path: Path) -> None:
+def test_unfinished_stream_stops_its_threads(tmp_path: Path) -> None:
     builder = TableBuilder(tmp_path, SCHEMA, key=["id", "n"])
     for number in range(20):
         builder.append(rows(("a", number)))
@@ -197,7 +197,7 @@ def test_polars_and_duckdb_push_down_into_the_dataset(table: TableBuilder) -> No
         assert found == [("b-1",)]
 
 
-def test_types_that_grew_and_columns_that_came_and_went(tmp_path: Path) -> None:
+def test_promoted_types_and_added_and_dropped_columns(tmp_path: Path) -> None:
     old = Schema(
         NestedField(1, "id", StringType(), required=True),
         NestedField(2, "n", IntegerType(), required=True),

@@ -51,7 +51,7 @@ def decoded(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, int]]:
     return found
 
 
-def test_the_file_whose_values_do_not_fit_is_named(tmp_path: Path) -> None:
+def test_conversion_error_names_the_file_of_the_batch(tmp_path: Path) -> None:
     """DA-8: values are converted for all files of one schema together."""
     numbers = {"first": [1], "second": [2**40], "third": [3]}
     tasks = [task_of(tmp_path, name, pa.array(values, pa.int64())) for name, values in numbers.items()]
@@ -61,7 +61,7 @@ def test_the_file_whose_values_do_not_fit_is_named(tmp_path: Path) -> None:
     assert [rows.to_pydict() for rows in fitting] == [{"n": [1, 3], "note": ["first", "third"]}]
 
 
-def test_files_of_several_schemas_and_filters_are_one_table(tmp_path: Path, decoded: list[tuple[str, int]]) -> None:
+def test_files_with_different_schemas_and_filters_are_combined(tmp_path: Path, decoded: list[tuple[str, int]]) -> None:
     narrow, wide = pa.int32(), pa.int64()
     where = GreaterThanOrEqual("n", 2)
     tasks = [
@@ -81,7 +81,7 @@ def test_rows_without_columns_are_counted(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("columns", [None, ["id"], ["s"]])
-def test_a_dropped_field_of_a_struct_that_deletes_go_by(
+def test_delete_by_dropped_struct_field(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, columns: list[str] | None
 ) -> None:
     """DA-6: the field is read to find the rows, and is not part of the struct that is returned."""

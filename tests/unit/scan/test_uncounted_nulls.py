@@ -72,12 +72,12 @@ def ids(table: Table, where: str | None = None) -> list[int]:
         ("NOT (at.x > 100)", [1, 3]),
     ],
 )
-def test_a_filter_takes_rows_whose_struct_is_null_as_null(table: Table, where: str, wanted: list[int]) -> None:
+def test_filter_treats_fields_of_null_structs_as_null(table: Table, where: str, wanted: list[int]) -> None:
     """FM-8: a file is neither passed over nor taken as a whole by counts that leave such rows out."""
     assert ids(table, where) == [each for each in ids(table) if each in wanted]
 
 
-def test_an_equality_delete_of_null_reaches_rows_whose_struct_is_null(table: Table) -> None:
+def test_equality_delete_of_null_applies_to_null_structs(table: Table) -> None:
     """DA-4: null equals null, even if the counts of the file omit the nulls."""
     schema = table.metadata.schema()
     delete = foreign_equality_delete(
@@ -94,6 +94,6 @@ def test_an_equality_delete_of_null_reaches_rows_whose_struct_is_null(table: Tab
     assert ids(table) == [each for each in before if each != 2]
 
 
-def test_verification_finds_nothing_wrong_with_it(table: Table) -> None:
+def test_verify_accepts_uncounted_nulls(table: Table) -> None:
     """MT-74: what is held against the rows is what readers take the counts for."""
     assert table.maintenance.verify(deep=True).is_clean

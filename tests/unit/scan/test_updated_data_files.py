@@ -44,7 +44,7 @@ def update_of_a(table: Table) -> TableChange:
 
 
 @pytest.mark.parametrize("make", [equality_delete, range_delete])
-def test_update_meets_a_keyed_delete(table: Table, make: object) -> None:
+def test_update_conflicts_with_concurrent_keyed_delete(table: Table, make: object) -> None:
     """CP-6."""
     update = update_of_a(table)
     commit_change(table, delete_blindly(make(table, "k.parquet")))  # type: ignore[operator]
@@ -52,7 +52,7 @@ def test_update_meets_a_keyed_delete(table: Table, make: object) -> None:
         commit_change(table, update)
 
 
-def test_update_meets_a_position_delete_of_its_file(table: Table) -> None:
+def test_update_conflicts_with_position_delete_of_its_file(table: Table) -> None:
     """CP-6."""
     update = update_of_a(table)
     theirs = planned(
@@ -66,7 +66,7 @@ def test_update_meets_a_position_delete_of_its_file(table: Table) -> None:
         commit_change(table, update)
 
 
-def test_update_does_not_mind_deletes_in_another_file(table: Table) -> None:
+def test_update_allows_deletes_in_another_file(table: Table) -> None:
     """CP-6."""
     update = update_of_a(table)
     theirs = planned(

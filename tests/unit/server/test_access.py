@@ -43,7 +43,7 @@ def ask(server: Server, method: str, path: str, body: Any = None, **headers: str
     return answer.status, json.loads(text) if text else None
 
 
-def test_token_opens_the_catalog(guarded: Server) -> None:
+def test_valid_token_gives_access(guarded: Server) -> None:
     client = load_catalog("served", type="rest", uri=guarded.url, token=SECRET)
     assert client.load_table("db.orders").scan().to_arrow().num_rows == 9
 
@@ -57,7 +57,7 @@ def test_client_secret_is_exchanged_for_a_token(guarded: Server) -> None:
 
 
 @pytest.mark.parametrize("path", ["/v1/config", "/v1/namespaces", "/v1/namespaces/db/tables/orders"])
-def test_no_route_answers_without_a_token(guarded: Server, path: str) -> None:
+def test_every_route_requires_a_token(guarded: Server, path: str) -> None:
     for headers in ({}, {"Authorization": "Bearer wrong"}, {"Authorization": f"Basic {SECRET}"}):
         status, body = ask(guarded, "GET", path, **headers)
         assert status == 401
@@ -94,7 +94,7 @@ def test_large_malformed_and_unknown_requests_are_refused(guarded: Server) -> No
     assert ask(guarded, "POST", "/v1/namespaces/db/tables/orders", bad_update, **bearer)[0] == 400
 
 
-def test_client_that_sends_slowly_is_disconnected(guarded: Server) -> None:
+def test_slow_client_is_disconnected(guarded: Server) -> None:
     host, _, port = urlsplit(guarded.url).netloc.partition(":")
     with socket.create_connection((host, int(port)), timeout=10) as connection:
         connection.sendall(
@@ -104,7 +104,7 @@ def test_client_that_sends_slowly_is_disconnected(guarded: Server) -> None:
         assert b" 408 " in connection.recv(1_000)
 
 
-def test_client_that_disappears_leaves_the_server_running(guarded: Server) -> None:
+def test_disconnected_client_does_not_stop_the_server(guarded: Server) -> None:
     host, _, port = urlsplit(guarded.url).netloc.partition(":")
     for _ in range(20):
         with socket.create_connection((host, int(port)), timeout=10) as connection:
@@ -126,7 +126,7 @@ def test_read_only_server_refuses_changes(tmp_path: Path) -> None:
     assert table.refresh().scan().count() == 6
 
 
-def test_name_with_a_slash_is_one_part(tmp_path: Path) -> None:
+def test_table_name_with_slash_is_one_path_segment(tmp_path: Path) -> None:
     orders(tmp_path)
     with tf.serve(tf.open_catalog(str(tmp_path / "lake"))) as server:
         status, body = ask(server, "GET", "/v1/namespaces/db/tables/orders%2Fof%20today")
@@ -134,7 +134,7 @@ def test_name_with_a_slash_is_one_part(tmp_path: Path) -> None:
     assert "orders/of today" in body["error"]["message"]
 
 
-def test_unchanged_table_is_not_sent_again(tmp_path: Path) -> None:
+def test_unchanged_table_returns_not_modified(tmp_path: Path) -> None:
     table = orders(tmp_path)
     path = "/v1/namespaces/db/tables/orders"
     with tf.serve(tf.open_catalog(str(tmp_path / "lake")), freshness_seconds=0) as server:
@@ -148,7 +148,7 @@ def test_unchanged_table_is_not_sent_again(tmp_path: Path) -> None:
         assert ask(server, "GET", path, **{"If-None-Match": etag})[0] == 200
 
 
-def test_wrong_options_are_errors(tmp_path: Path) -> None:
+def test_invalid_server_options_are_rejected(tmp_path: Path) -> None:
     orders(tmp_path)
     catalog = tf.open_catalog(str(tmp_path / "lake"))
     for options in ({"freshness_seconds": -1.0}, {"freshness_seconds": float("nan")}, {"token": " \n"}):

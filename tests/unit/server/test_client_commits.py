@@ -30,7 +30,7 @@ def test_append_on_a_conversion_makes_it_the_parent(tmp_path: Path) -> None:
     assert table.maintenance.verify(deep=True).findings == ()
 
 
-def test_append_of_a_stale_client_is_retried_on_the_newest_head(tmp_path: Path) -> None:
+def test_stale_client_append_is_retried_on_the_newest_head(tmp_path: Path) -> None:
     table = orders(tmp_path)
     with client_of(table) as client:
         replace_message(table, 1)
@@ -96,7 +96,7 @@ def test_tags_and_branches_of_a_client_stay_readable(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("change", ["properties", "schema"])
-def test_change_of_metadata_leaves_main_where_it_is(tmp_path: Path, change: str) -> None:
+def test_metadata_change_does_not_move_main(tmp_path: Path, change: str) -> None:
     table = orders(tmp_path)
     with client_of(table) as client:
         replace_message(table, 1)
@@ -111,7 +111,7 @@ def test_change_of_metadata_leaves_main_where_it_is(tmp_path: Path, change: str)
         assert seen_by(client) == own_rows(table)
 
 
-def test_commit_on_the_conversion_of_an_older_head_is_a_conflict(tmp_path: Path) -> None:
+def test_commit_on_conversion_of_older_head_conflicts(tmp_path: Path) -> None:
     table = orders(tmp_path)
     tables = ServedTables(table.iceberg.catalog, 0)
     replace_message(table, 1)
@@ -142,7 +142,7 @@ def test_head_of_main_cannot_be_removed(tmp_path: Path) -> None:
         catalog_commit(table.iceberg.metadata, [], [remove])
 
 
-def test_files_of_an_expired_conversion_are_not_used_again(tmp_path: Path) -> None:
+def test_expired_conversion_files_are_not_reused(tmp_path: Path) -> None:
     """SV-4: the next conversion would name a file that the expiry has removed."""
     table = orders(tmp_path, **{"tableformat.serve.staged-max-age-ms": "0"})
     tables = ServedTables(table.iceberg.catalog, 0)
@@ -157,7 +157,7 @@ def test_files_of_an_expired_conversion_are_not_used_again(tmp_path: Path) -> No
     assert table.maintenance.verify(deep=True).findings == ()
 
 
-def test_change_of_properties_beside_a_writer_is_retried_by_the_server(tmp_path: Path) -> None:
+def test_property_change_is_retried_by_the_server(tmp_path: Path) -> None:
     """SV-9: its requirements hold on every head, so no lost race reaches the client."""
     table = orders(tmp_path)
 

@@ -64,7 +64,7 @@ def name_of(*parts: str) -> str:
 # -- pages -------------------------------------------------------------------------------------------------------------
 
 
-def test_the_first_page_lists_namespaces_and_tables_with_their_figures(server: Server) -> None:
+def test_index_page_lists_namespaces_and_tables(server: Server) -> None:
     document = check_harmless(Browser(server).page("/").text)
     assert {"/table?name=db.orders", "/table?name=db.empty", "/namespace?name=db"} <= {
         attributes.get("href") for _, attributes in document.elements
@@ -75,7 +75,7 @@ def test_the_first_page_lists_namespaces_and_tables_with_their_figures(server: S
     assert "empty" not in found
 
 
-def test_the_pages_of_a_table_show_what_the_library_knows(server: Server, catalog: tf.Catalog) -> None:
+def test_table_pages_show_table_details(server: Server, catalog: tf.Catalog) -> None:
     browser, table = Browser(server), catalog.load_table("db.orders")
     pages = {tab: check_harmless(browser.page(f"/table{tab}?name=db.orders").text) for tab in TABS}
     assert "read amplification" in pages[""].text
@@ -91,14 +91,14 @@ def test_the_pages_of_a_table_show_what_the_library_knows(server: Server, catalo
     assert "scan, explained" in pages["/plan"].text
 
 
-def test_a_table_without_snapshots_has_all_pages(server: Server) -> None:
+def test_empty_table_has_all_pages(server: Server) -> None:
     for tab in TABS:
         response = Browser(server).page(f"/table{tab}?name=db.empty")
         assert response.status_code == 200, tab
         check_harmless(response.text)
 
 
-def test_the_plan_of_a_condition_is_explained_and_a_wrong_one_is_refused(server: Server) -> None:
+def test_plan_page_explains_condition_and_rejects_invalid_ones(server: Server) -> None:
     browser = Browser(server)
     planned = browser.page("/table/plan?name=db.orders&where=account+%3E+1000")
     assert "0 clean, 0 partial" in planned.text
@@ -109,7 +109,7 @@ def test_the_plan_of_a_condition_is_explained_and_a_wrong_one_is_refused(server:
     assert deep.status_code in (200, 400)
 
 
-def test_other_engines_get_the_staged_conversion_and_snippets_without_the_token(guarded: Server) -> None:
+def test_engines_page_has_staged_conversion_and_no_token(guarded: Server) -> None:
     browser = Browser(guarded, token=TOKEN)
     before = browser.page("/table/engines?name=db.orders").text
     assert "is not converted yet" in before
@@ -122,7 +122,7 @@ def test_other_engines_get_the_staged_conversion_and_snippets_without_the_token(
     assert TOKEN not in after
 
 
-def test_an_unknown_table_is_not_found_and_a_missing_name_is_refused(server: Server) -> None:
+def test_unknown_table_is_404_and_missing_name_is_400(server: Server) -> None:
     browser = Browser(server)
     statuses = [
         browser.page(path).status_code
@@ -136,7 +136,7 @@ def test_an_unknown_table_is_not_found_and_a_missing_name_is_refused(server: Ser
     assert "nothing on this page" in browser.page("/table/files?name=db.orders&page=9").text
 
 
-def test_hostile_names_and_values_are_text_on_every_page(server: Server) -> None:
+def test_hostile_names_and_values_are_escaped_on_every_page(server: Server) -> None:
     browser = Browser(server)
     table = name_of(HOSTILE_NAME, HOSTILE_NAME)
     paths = ["/", f"/namespace?name={name_of(HOSTILE_NAME)}", f"/?find={quote(HOSTILE)}", f"/sql?name={table}"]
@@ -155,7 +155,7 @@ def test_hostile_names_and_values_are_text_on_every_page(server: Server) -> None
     assert check_harmless(rows.text).text.count(HOSTILE) == 2  # the name of a column, and a value
 
 
-def test_each_answer_has_the_security_headers(server: Server) -> None:
+def test_every_response_has_security_headers(server: Server) -> None:
     browser = Browser(server)
     for path in ("/", "/page.css", "/table?name=db.nothing", "/sql"):
         headers = browser.page(path).headers
@@ -167,7 +167,7 @@ def test_each_answer_has_the_security_headers(server: Server) -> None:
     assert browser.page("/").headers["Cache-Control"] == "no-store"
 
 
-def test_the_pages_load_nothing_but_their_own_style_sheet(server: Server) -> None:
+def test_pages_load_only_their_own_style_sheet(server: Server) -> None:
     document = Document(Browser(server).page("/").text)
     loaded = [attributes["href"] for tag, attributes in document.elements if tag == "link"]
     assert loaded == ["/page.css", "data:,"]
@@ -177,7 +177,7 @@ def test_the_pages_load_nothing_but_their_own_style_sheet(server: Server) -> Non
 # -- access ------------------------------------------------------------------------------------------------------------
 
 
-def test_every_page_and_form_needs_the_token(guarded: Server) -> None:
+def test_every_page_and_form_requires_login(guarded: Server) -> None:
     stranger = Browser(guarded)
     pages = ["/", "/namespace?name=db", "/sql", "/jobs", *(f"/table{tab}?name=db.orders" for tab in (*TABS, "/jobs"))]
     for path in pages:
@@ -192,7 +192,7 @@ def test_every_page_and_form_needs_the_token(guarded: Server) -> None:
     assert stranger.page("/").status_code == 401
 
 
-def test_a_login_sets_a_cookie_that_scripts_and_other_sites_do_not_get(guarded: Server) -> None:
+def test_login_sets_an_http_only_same_site_cookie(guarded: Server) -> None:
     browser = Browser(guarded)
     assert browser.post(f"{guarded.url}/login", {"token": "wrong"}, timeout=30).status_code == 401
     answer = browser.post(
@@ -209,7 +209,7 @@ def test_a_login_sets_a_cookie_that_scripts_and_other_sites_do_not_get(guarded: 
     assert browser.submit("/logout", {}).status_code == 401  # the first page needs a login again
 
 
-def test_a_cookie_ends_after_its_time(guarded: Server, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_session_cookie_expires(guarded: Server, monkeypatch: pytest.MonkeyPatch) -> None:
     browser = Browser(guarded, token=TOKEN)
     now = time.time()
     monkeypatch.setattr("tableformat.server.page.sessions.time.time", lambda: now + 3_599)
@@ -220,14 +220,14 @@ def test_a_cookie_ends_after_its_time(guarded: Server, monkeypatch: pytest.Monke
     assert browser.page("/").status_code == 401
 
 
-def test_a_session_cookie_is_no_token_of_the_api(guarded: Server) -> None:
+def test_session_cookie_is_not_an_api_token(guarded: Server) -> None:
     browser = Browser(guarded, token=TOKEN)
     (cookie,) = browser.cookies.values()
     headers = {"Authorization": f"Bearer {cookie}"}
     assert requests.get(f"{guarded.url}/v1/config", headers=headers, timeout=30).status_code == 401
 
 
-def test_a_form_needs_the_token_of_its_session(guarded: Server) -> None:
+def test_form_requires_the_token_of_its_session(guarded: Server) -> None:
     browser, other = Browser(guarded, token=TOKEN), Browser(guarded, token=TOKEN)
     form = {"kind": "convert_deletes", "dry_run": "yes"}
     for token in ("", "x", other.form_token()):
@@ -247,16 +247,14 @@ def test_a_form_needs_the_token_of_its_session(guarded: Server) -> None:
     ],
 )
 @pytest.mark.parametrize("path", ["/sql", "/login", "/v1/namespaces"])
-def test_changes_from_pages_of_other_sites_are_refused(
-    server: Server, path: str, headers: Mapping[str, str | None]
-) -> None:
+def test_cross_site_changes_are_rejected(server: Server, path: str, headers: Mapping[str, str | None]) -> None:
     browser = Browser(server)
     form = {"form_token": browser.form_token(), "sql": "SELECT 1"}
     assert browser.post(server.url + path, form, headers=headers, timeout=30).status_code == 403
 
 
 @pytest.mark.parametrize("path", ["/", "/sql", "/v1/config", "/page.css"])
-def test_a_server_on_loopback_without_a_token_answers_only_under_local_names(server: Server, path: str) -> None:
+def test_loopback_server_without_token_accepts_only_local_hosts(server: Server, path: str) -> None:
     port = urlsplit(server.url).port
     for name, status in {
         f"evil.example:{port}": 403,
@@ -269,7 +267,7 @@ def test_a_server_on_loopback_without_a_token_answers_only_under_local_names(ser
         assert answer.status_code == status, name
 
 
-def test_a_server_with_a_token_answers_under_every_name(guarded: Server) -> None:
+def test_server_with_token_accepts_every_host(guarded: Server) -> None:
     answer = requests.get(guarded.url, headers={"Host": "lake.example"}, timeout=30)
     assert answer.status_code == 401
 
@@ -288,25 +286,25 @@ def test_a_server_with_a_token_answers_under_every_name(guarded: Server) -> None
         ("", False),
     ],
 )
-def test_local_names(name: str, is_local: bool) -> None:
+def test_local_host_names_are_recognized(name: str, is_local: bool) -> None:
     assert is_local_name(name, "myhost") is is_local
 
 
-def test_jobs_need_a_token_and_a_server_that_is_not_read_only() -> None:
+def test_jobs_require_a_token_and_a_writable_server() -> None:
     with pytest.raises(InvalidArgumentError, match="need a token"):
         ServeOptions(allow_jobs=True)
     with pytest.raises(InvalidArgumentError, match="read-only"):
         ServeOptions(allow_jobs=True, read_only=True, token=TOKEN)
 
 
-def test_a_server_without_allow_jobs_refuses_them(server: Server) -> None:
+def test_server_without_allow_jobs_rejects_jobs(server: Server) -> None:
     browser = Browser(server)
     assert browser.page("/jobs").status_code == 403
     assert browser.submit("/jobs/start?name=db.orders", {"kind": "compact"}).status_code == 403
 
 
 @pytest.mark.parametrize("content_type", ["application/json", "text/plain", "multipart/form-data; boundary=x"])
-def test_a_form_of_another_type_is_refused(server: Server, content_type: str) -> None:
+def test_form_with_other_content_type_is_rejected(server: Server, content_type: str) -> None:
     answer = Browser(server).post(
         f"{server.url}/sql", data=b"sql=SELECT+1", headers={"Content-Type": content_type}, timeout=30
     )

@@ -74,7 +74,7 @@ def browser(server: Server) -> Iterator[Any]:
 
 
 @pytest.mark.parametrize("screen", SCREENS)
-def test_every_page_fits_the_screen_and_breaks_no_policy(server: Server, browser: Any, screen: str) -> None:
+def test_pages_fit_the_screen_and_respect_the_content_policy(server: Server, browser: Any, screen: str) -> None:
     browser.show_on(SCREENS[screen])
     for name in ("db.orders", f"db.{LONG}"):
         for page in PAGES:
@@ -97,7 +97,7 @@ def test_text_has_contrast_in_both_themes(server: Server, browser: Any, screen: 
     assert abs(text - back) > 400
 
 
-def test_a_query_is_typed_and_its_rows_are_shown(server: Server, browser: Any) -> None:
+def test_typed_query_shows_its_rows(server: Server, browser: Any) -> None:
     browser.show_on(SCREENS["phone"])
     browser.open(f"{server.url}/sql?name=db.orders")
     browser.press("button[value=page]")
@@ -108,7 +108,7 @@ def test_a_query_is_typed_and_its_rows_are_shown(server: Server, browser: Any) -
     assert browser.evaluate(f"{box}.scrollWidth > {box}.clientWidth")
 
 
-def test_a_job_is_started_by_its_button_and_the_page_renews_itself(server: Server, browser: Any) -> None:
+def test_job_button_starts_a_job_and_the_page_refreshes(server: Server, browser: Any) -> None:
     browser.show_on(SCREENS["desktop"])
     browser.open(f"{server.url}/table/jobs?name=db.orders")
     browser.press("button[value=yes]")
@@ -120,7 +120,7 @@ def test_a_job_is_started_by_its_button_and_the_page_renews_itself(server: Serve
     assert browser.problems == []
 
 
-def test_a_page_of_another_site_cannot_send_a_form(server: Server, browser: Any, tmp_path: Path) -> None:
+def test_cross_site_form_is_rejected(server: Server, browser: Any, tmp_path: Path) -> None:
     page = tmp_path / "attack.html"
     page.write_text(f'<form method="post" action="{server.url}/jobs/start?name=db.orders"><button>x</button></form>')
     browser.open(page.as_uri())

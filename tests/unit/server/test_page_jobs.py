@@ -58,7 +58,7 @@ def finished_page(browser: Browser) -> str:
     return text
 
 
-def test_a_job_is_tried_run_and_listed(server: Server, catalog: tf.Catalog) -> None:
+def test_job_dry_run_then_run_is_listed(server: Server, catalog: tf.Catalog) -> None:
     browser = Browser(server, token=TOKEN)
     browser.submit("/jobs/start?name=db.orders", {"kind": "convert_deletes", "dry_run": "yes"})
     assert "dry run: nothing was changed" in finished_page(browser)
@@ -69,7 +69,7 @@ def test_a_job_is_tried_run_and_listed(server: Server, catalog: tf.Catalog) -> N
     assert "db.orders" in check_harmless(browser.page("/jobs").text).text
 
 
-def test_a_job_that_removes_snapshots_is_confirmed_after_its_dry_run(server: Server, catalog: tf.Catalog) -> None:
+def test_destructive_job_requires_a_dry_run_first(server: Server, catalog: tf.Catalog) -> None:
     browser = Browser(server, token=TOKEN)
     refused = browser.submit("/jobs/start?name=db.orders", {"kind": "expire_snapshots", "dry_run": "no"})
     assert refused.status_code == 400

@@ -48,7 +48,7 @@ def run(catalog: tf.Catalog, sql: str, limits: QueryLimits = LIMITS) -> QueryOut
     return read_only_query(catalog, sql, limits)
 
 
-def test_a_query_gets_rows_with_deletes_applied_within_the_row_limit(catalog: tf.Catalog) -> None:
+def test_query_applies_deletes_and_the_row_limit(catalog: tf.Catalog) -> None:
     counted = run(catalog, "SELECT count(*) AS n FROM db.orders")
     assert (counted.rows.to_pydict(), counted.types, counted.is_cut) == ({"n": [1_499]}, ("BIGINT",), False)
     cut = run(catalog, "FROM db.orders")
@@ -69,7 +69,7 @@ def test_a_query_gets_rows_with_deletes_applied_within_the_row_limit(catalog: tf
         "-- a comment\nSELECT 1 /* and another */",
     ],
 )
-def test_queries_of_many_forms_are_run(catalog: tf.Catalog, sql: str) -> None:
+def test_supported_query_forms_run(catalog: tf.Catalog, sql: str) -> None:
     outcome = run(catalog, sql)
     assert not outcome.problem
     assert outcome.rows.num_rows > 0
@@ -135,45 +135,45 @@ def test_tables_are_listed_and_read_at_a_snapshot(catalog: tf.Catalog) -> None:
         "SELECT ?",
     ],
 )
-def test_a_query_reaches_nothing_but_the_tables(catalog: tf.Catalog, sql: str) -> None:
+def test_query_cannot_access_anything_but_tables(catalog: tf.Catalog, sql: str) -> None:
     outcome = run(catalog, sql)
     assert outcome.problem
     assert outcome.rows.num_columns == 0
     assert "root:" not in outcome.problem
 
 
-def test_settings_that_a_system_view_lists_have_no_path_or_variable_of_the_server(catalog: tf.Catalog) -> None:
+def test_system_settings_do_not_reveal_paths_or_variables(catalog: tf.Catalog) -> None:
     listed = run(catalog, "SELECT * FROM pg_settings").rows.to_pylist()
     values = [str(row["setting"]) for row in listed]
     assert not [value for value in values if str(Path.home()) in value]
     assert not [value for value in values if len(value) > 8 and value in os.environ.values() and "/" in value]
 
 
-def test_duckdbs_error_points_into_the_text(catalog: tf.Catalog) -> None:
+def test_duckdb_error_shows_the_position_in_the_text(catalog: tf.Catalog) -> None:
     problem = run(catalog, "SELECT * FRM db.orders").problem
     assert "LINE 1" in problem
     assert "^" in problem
 
 
-def test_a_query_ends_after_its_time(catalog: tf.Catalog) -> None:
+def test_query_is_stopped_at_its_time_limit(catalog: tf.Catalog) -> None:
     started = time.perf_counter()
     outcome = run(catalog, "SELECT sum(a.range * b.range) FROM range(10000000) a, range(10000000) b", SHORT)
     assert outcome.problem == "The query was stopped after 0.3 s."
     assert time.perf_counter() - started < 10
 
 
-def test_a_query_ends_even_if_its_time_is_over_before_it_starts(catalog: tf.Catalog) -> None:
+def test_query_is_stopped_if_time_is_over_before_start(catalog: tf.Catalog) -> None:
     """An interrupt between two statements has no effect in DuckDB."""
     sql = "SELECT sum(a.range * b.range) FROM range(10000000) a, range(10000000) b"
     assert "was stopped" in run(catalog, sql, QueryLimits(seconds=0)).problem
 
 
-def test_a_query_that_needs_too_much_memory_is_refused(catalog: tf.Catalog) -> None:
+def test_query_beyond_memory_limit_is_rejected(catalog: tf.Catalog) -> None:
     limits = QueryLimits(duckdb_bytes=16 * 1024 * 1024)
     assert "16 MiB of memory" in run(catalog, "SELECT * FROM range(50000000) ORDER BY hash(range)", limits).problem
 
 
-def test_large_rows_cut_the_result_and_too_large_ones_are_refused(catalog: tf.Catalog) -> None:
+def test_large_rows_truncate_the_result_and_larger_ones_are_rejected(catalog: tf.Catalog) -> None:
     limits = QueryLimits(result_bytes=100_000)
     cut = run(catalog, "SELECT repeat('x', 1000) FROM range(900)", limits)
     assert cut.is_cut
@@ -181,7 +181,7 @@ def test_large_rows_cut_the_result_and_too_large_ones_are_refused(catalog: tf.Ca
     assert "too large" in run(catalog, "SELECT repeat('x', 1000000)", limits).problem
 
 
-def test_an_outcome_passes_to_the_server_unchanged() -> None:
+def test_query_outcome_round_trips_between_processes() -> None:
     rows = pa.table([[1], ["x"]], names=["a", "a"])
     outcome = QueryOutcome(rows, ("INTEGER", "VARCHAR"), True, 0.5)
     read = QueryOutcome.from_bytes(outcome.to_bytes())
@@ -189,7 +189,7 @@ def test_an_outcome_passes_to_the_server_unchanged() -> None:
     assert (read.types, read.is_cut, read.seconds, read.problem) == (("INTEGER", "VARCHAR"), True, 0.5, "")
 
 
-def test_csv_has_no_formulas_in_texts_and_names() -> None:
+def test_csv_escapes_spreadsheet_formulas() -> None:
     texts = ["=1+2", "+1", "-5", "@x", "\tx", "plain", 'a "quote"\n', None]
     rows = pa.table([texts, [-5, *[1] * 7]], names=["=name", "n"])
     read = list(csv.reader(io.StringIO(csv_text(QueryOutcome(rows)))))
@@ -198,7 +198,7 @@ def test_csv_has_no_formulas_in_texts_and_names() -> None:
     assert read[1][1] == "-5"
 
 
-def test_results_are_a_table_and_a_csv_file_and_values_are_text(server: Server) -> None:
+def test_results_are_an_escaped_table_and_a_csv_file(server: Server) -> None:
     browser = Browser(server)
     page = browser.submit("/sql", {"sql": "FROM db.orders ORDER BY account", "as": "page"})
     document = check_harmless(page.text)
@@ -218,7 +218,7 @@ def test_results_are_a_table_and_a_csv_file_and_values_are_text(server: Server) 
     check_harmless(wrong.text)
 
 
-def test_one_query_of_a_session_runs_at_a_time_and_few_together(catalog: tf.Catalog) -> None:
+def test_concurrent_queries_are_limited_per_session_and_in_total(catalog: tf.Catalog) -> None:
     queries = Queries(catalog, QueryLimits(seconds=3))
     queries.prepare()
     slow = "SELECT sum(a.range * b.range) FROM range(10000000) a, range(10000000) b"
@@ -239,12 +239,12 @@ def test_one_query_of_a_session_runs_at_a_time_and_few_together(catalog: tf.Cata
 
 
 @pytest.mark.skipif("sys.platform != 'linux'")
-def test_a_query_that_uses_up_its_memory_ends_its_process_only(catalog: tf.Catalog) -> None:
+def test_query_that_exhausts_memory_ends_only_its_process(catalog: tf.Catalog) -> None:
     queries = Queries(catalog, QueryLimits(seconds=10))
     outcome = queries.run("one", "SELECT list_sum(range(1000000000))")
     assert "memory" in outcome.problem
 
 
-def test_a_catalog_that_another_process_cannot_open_is_refused(catalog: tf.Catalog) -> None:
+def test_unpicklable_catalog_is_rejected(catalog: tf.Catalog) -> None:
     with pytest.raises(UnsupportedFeatureError, match="open_catalog"):
         Queries(tf.Catalog(catalog.iceberg)).run("one", "SELECT 1")

@@ -63,7 +63,7 @@ def test_only_data_files_with_newer_deletes_are_searched_again(tmp_path: Path, v
     assert paths[0] < paths[1]
 
 
-def test_second_server_and_a_restarted_one_serve_the_same_conversion(tmp_path: Path) -> None:
+def test_restarted_server_serves_the_same_conversion(tmp_path: Path) -> None:
     table = orders(tmp_path)
     replace_message(table, 1)
     heads = []
@@ -146,7 +146,7 @@ def test_no_time_in_the_answer_to_a_staging_is_later_than_the_request(tmp_path: 
 
 
 @BOTH_VERSIONS
-def test_every_state_beside_a_writer_was_the_head(tmp_path: Path, version: int) -> None:
+def test_reads_during_concurrent_writes_return_real_heads(tmp_path: Path, version: int) -> None:
     """Each read returns the rows of a head between its start and its end."""
     table = orders(tmp_path, version)
     states = [own_rows(table)]
@@ -178,7 +178,7 @@ def test_served_state_is_at_most_as_old_as_the_freshness(tmp_path: Path) -> None
         assert seen_by(client) == own_rows(table)
 
 
-def test_conversions_are_removed_once_they_are_out_of_use(tmp_path: Path) -> None:
+def test_unused_conversions_are_removed(tmp_path: Path) -> None:
     """SV-8: never the conversion of a head."""
     table = orders(tmp_path, **{"tableformat.serve.staged-max-age-ms": "0"})
     with client_of(table) as client:
@@ -193,7 +193,7 @@ def test_conversions_are_removed_once_they_are_out_of_use(tmp_path: Path) -> Non
     assert table.maintenance.verify(deep=True).findings == ()
 
 
-def test_server_removes_conversions_that_are_out_of_use(tmp_path: Path) -> None:
+def test_server_removes_unused_conversions(tmp_path: Path) -> None:
     table = orders(tmp_path, **{"tableformat.serve.staged-max-age-ms": "0"})
     tables = ServedTables(table.iceberg.catalog, 0)
     for number in (1, 2, 11):
@@ -217,7 +217,7 @@ def test_conversions_in_use_survive_every_expiry(tmp_path: Path) -> None:
         assert seen_by(client) == own_rows(table)
 
 
-def test_reports_of_clients_go_to_the_reporter_of_the_catalog(tmp_path: Path) -> None:
+def test_client_reports_are_sent_to_the_catalog_reporter(tmp_path: Path) -> None:
     table = orders(tmp_path)
     table.append(rows(("C", 1, "new")))
     reports: list[Any] = []

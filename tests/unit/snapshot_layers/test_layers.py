@@ -39,7 +39,7 @@ def layered(catalog: tf.Catalog) -> tf.Table:
     return table
 
 
-def test_files_stand_where_their_bounds_are(catalog: tf.Catalog) -> None:
+def test_files_are_drawn_at_their_bounds(catalog: tf.Catalog) -> None:
     spans = {(span.kind, span.sequence_number): span for span in layered(catalog).layers().picture.collected.spans}
     assert (spans["data", 1].lower, spans["data", 1].upper) == (0.0, 0.5)
     assert (spans["data", 2].lower, spans["data", 2].upper) == (0.6, 1.0)
@@ -49,7 +49,7 @@ def test_files_stand_where_their_bounds_are(catalog: tf.Catalog) -> None:
     assert all(span.is_bounded for span in spans.values())
 
 
-def test_what_has_no_bounds_reaches_to_the_edge(catalog: tf.Catalog) -> None:
+def test_files_without_bounds_are_drawn_to_the_edge(catalog: tf.Catalog) -> None:
     table = layered(catalog)
     table.delete_rows(pa.table({"n": pa.array([7], pa.int64())}))
     found = table.layers()
@@ -62,7 +62,7 @@ def test_what_has_no_bounds_reaches_to_the_edge(catalog: tf.Catalog) -> None:
     assert (span.lower, span.is_bounded) == (0.0, False)
 
 
-def test_no_file_is_opened(catalog: tf.Catalog) -> None:
+def test_layers_open_no_files(catalog: tf.Catalog) -> None:
     table = layered(catalog)
     before = str(table.layers())
     for file in live_data_files(table):
@@ -70,7 +70,7 @@ def test_no_file_is_opened(catalog: tf.Catalog) -> None:
     assert str(catalog.load_table("db.t").layers()) == before
 
 
-def test_range_partitions_are_a_ruler_with_gaps(catalog: tf.Catalog) -> None:
+def test_range_partitions_are_drawn_as_a_ruler(catalog: tf.Catalog) -> None:
     years = tf.RangePartitions(on=["n"], bounds=[(0, 40), (80, 100)], step=20)
     table = catalog.create_table("db.p", COLUMNS, key=["n", "k"], range_partitions=years)
     assert "It has no files." in str(table.layers())
@@ -87,7 +87,7 @@ def test_range_partitions_are_a_ruler_with_gaps(catalog: tf.Catalog) -> None:
     assert table.layers("k").picture.collected.ruler is None
 
 
-def test_other_columns_and_other_snapshots(catalog: tf.Catalog) -> None:
+def test_layers_of_other_columns_and_snapshots(catalog: tf.Catalog) -> None:
     table = layered(catalog)
     assert table.layers(snapshot_id=table.history()["snapshot_id"][0].as_py()).to_dict()["files"][0]["kind"] == "data"
     even = table.layers(to_scale=False)
@@ -100,7 +100,7 @@ def test_other_columns_and_other_snapshots(catalog: tf.Catalog) -> None:
         nested.layers("l")
 
 
-def test_hostile_names_and_values_are_text(catalog: tf.Catalog) -> None:
+def test_hostile_names_and_values_are_escaped(catalog: tf.Catalog) -> None:
     name = "db.<script>alert(1)</script>&\"'"
     table = catalog.create_table(name, pa.schema([("<k>&", pa.string())]), key=["<k>&"])
     table.append(pa.table({"<k>&": ["</svg><script>", "\x1b[31m\x00\x07", "]]>&amp;"]}))
@@ -130,7 +130,7 @@ def spans(count: int) -> list[LayerSpan]:
     ]
 
 
-def test_ten_thousand_files_are_binned_and_it_says_so() -> None:
+def test_many_files_are_binned_with_a_note() -> None:
     many = spans(10_000)
     axis = Axis("k", COLUMNS_TYPE, to_scale=True, values=(0, 10))
     bands = arrange(many)

@@ -58,7 +58,7 @@ def chosen(table: Table, *predicates: dict[str, Any]) -> tuple[BooleanExpression
     return found.where, [t.data_file.partition for t in tasks if t.data_file.file_path in found.only_paths]
 
 
-def test_parts_are_one_filter(bucketed: Table) -> None:
+def test_where_parts_combine_to_one_filter(bucketed: Table) -> None:
     """PR-8."""
 
     def condition(*predicates: dict[str, Any]) -> BooleanExpression | None:
@@ -79,7 +79,7 @@ def test_parts_are_one_filter(bucketed: Table) -> None:
     assert bucketed.scan(where=days).to_arrow()["day"].to_pylist() == [date(2026, 1, 2)] * 4
 
 
-def test_functions_of_the_catalog_choose_files_by_partition(bucketed: Table) -> None:
+def test_catalog_functions_select_files_by_partition(bucketed: Table) -> None:
     """PR-8: other columns select files as usual."""
     every = [task.data_file.partition for task in bucketed.scan().plan().tasks]
     bucket = every[0][0]
@@ -102,7 +102,7 @@ def test_functions_of_the_catalog_choose_files_by_partition(bucketed: Table) -> 
     assert file_condition(parts(is_("=", ID, literal(3))), bucketed) == FileCondition(EqualTo(Reference("Id"), 3))
 
 
-def test_only_the_chosen_files_are_rewritten(bucketed: Table) -> None:
+def test_only_selected_files_are_rewritten(bucketed: Table) -> None:
     """PR-8."""
     bucketed.append(pa.table({"Id": [0], "day": [date(2026, 1, 1)]}))
     before = {task.data_file.file_path for task in bucketed.scan().plan().tasks}
@@ -126,13 +126,13 @@ def test_only_the_chosen_files_are_rewritten(bucketed: Table) -> None:
         is_("ENDS_WITH", ID, {"literal": "A", "type": "string"}),
     ],
 )
-def test_parts_that_choose_no_files(bucketed: Table, predicate: dict[str, Any]) -> None:
+def test_where_that_selects_no_files_is_rejected(bucketed: Table, predicate: dict[str, Any]) -> None:
     """PR-3, PR-8: an error, rather than every file."""
     with pytest.raises(InvalidPredicateError):
         file_condition(parts(predicate), bucketed)
 
 
-def test_every_procedure_asks_partitions(tmp_path: object) -> None:
+def test_every_procedure_selects_by_partition(tmp_path: object) -> None:
     """PR-8: data files in other partitions keep their deletes."""
     catalog: Catalog = open_catalog(str(tmp_path))
     catalog.create_namespace("db")
@@ -163,7 +163,7 @@ def test_every_procedure_asks_partitions(tmp_path: object) -> None:
     assert table.refresh().scan().to_arrow()["n"].to_pylist() == [3] * 8
 
 
-def test_a_time_of_day_is_an_argument() -> None:
+def test_time_of_day_argument_is_accepted() -> None:
     """PR-7: Spark's are nanoseconds, and columns have microseconds."""
     assert python_value({"literal": "5400000005000", "type": "time(6)"}) == time(1, 30, 0, 5)
     with pytest.raises(InvalidArgumentError, match="of Spark's type time"):

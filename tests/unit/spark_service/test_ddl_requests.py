@@ -70,7 +70,7 @@ def test_default_needs_version_3(session: Session) -> None:
         create(session, "2")
 
 
-def test_default_is_set_and_dropped_for_rows_to_come(session: Session) -> None:
+def test_column_default_is_set_and_dropped_for_new_rows(session: Session) -> None:
     create(session, "3")
     alter(session, "UpdateColumnDefaultValue", "b", default=text("y"))
     assert defaults(session)["b"] == (None, "y")
@@ -79,7 +79,7 @@ def test_default_is_set_and_dropped_for_rows_to_come(session: Session) -> None:
 
 
 @pytest.mark.parametrize("default", [{"unknown": "named_struct('x', 1)"}, {"literal": "1", "type": "integer"}])
-def test_default_with_parts_is_refused(session: Session, default: dict[str, Any]) -> None:
+def test_composite_default_is_rejected(session: Session, default: dict[str, Any]) -> None:
     create(session, "3")
     with pytest.raises(InvalidArgumentError, match="only single values"):
         alter(session, "AddColumn", "s", type=STRUCT, nullable=True, comment=None, default=default)
@@ -92,26 +92,26 @@ def transform(name: str, number: str | None = None, number_type: Any = "integer"
     return {"transform": name, "arguments": [*numbers, {"column": ["c"]}]}
 
 
-def test_transforms_in_any_case() -> None:
+def test_transform_names_are_case_insensitive() -> None:
     assert partition_text(transform("Bucket", "2")) == 'bucket(2, "c")'
     assert partition_text(transform("HOURS")) == 'hour("c")'
 
 
 @pytest.mark.parametrize(("number", "number_type"), [("0", "integer"), ("-1", "long"), ("2.5", "decimal(2,1)")])
-def test_widths_that_are_no_whole_numbers(number: str, number_type: str) -> None:
+def test_invalid_transform_widths_are_rejected(number: str, number_type: str) -> None:
     with pytest.raises(InvalidArgumentError, match="whole number above 0"):
         partition_text(transform("bucket", number, number_type))
 
 
 @pytest.mark.parametrize("prefix", ["file:", "file://"])
-def test_a_warehouse_is_a_path_or_the_uri_of_one(tmp_path: Path, prefix: str) -> None:
+def test_warehouse_may_be_a_path_or_file_uri(tmp_path: Path, prefix: str) -> None:
     """LK-32"""
     Session.open("lake", {"warehouse": f"{prefix}{tmp_path}/my%20lake"}).catalog.create_namespace("shop")
     assert [path.name for path in tmp_path.iterdir()] == ["my lake"]
     assert Session.open("lake", {"warehouse": str(tmp_path / "my lake")}).catalog.list_namespaces() == ["shop"]
 
 
-def test_a_warehouse_and_a_database_are_a_lake(tmp_path: Path) -> None:
+def test_warehouse_and_database_open_the_same_lake_as_python(tmp_path: Path) -> None:
     """LK-14: the same lake that Python opens, regardless of the name of the catalog in Spark."""
     uri = f"sqlite:///{tmp_path}/names.db"
     session = Session.open("spark_name", {"warehouse": str(tmp_path / "lake"), "uri": uri})

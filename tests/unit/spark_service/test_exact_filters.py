@@ -21,14 +21,14 @@ SCHEMA = Schema(NestedField(1, "k", LongType(), required=False))
 UNKNOWN: dict[str, Any] = {"literal": None, "type": "boolean"}
 
 
-def test_a_null_matches_no_row() -> None:
+def test_null_literal_matches_no_row() -> None:
     """SP-93: it is unknown, and so is its negation."""
     for predicate in (UNKNOWN, {"operator": "NOT", "arguments": [UNKNOWN]}):
         assert exact_filter([predicate], SCHEMA) == AlwaysFalse()
         assert pruning_filter([predicate], SCHEMA) == AlwaysFalse()
 
 
-def test_many_predicates_are_a_shallow_filter() -> None:
+def test_many_predicates_become_a_balanced_filter() -> None:
     """SP-100: what walks over a filter does so by recursion."""
     predicates = [comparison("<>", number) for number in range(2000)]
     for filter_ in (exact_filter(predicates, SCHEMA), pruning_filter(predicates, SCHEMA)):
@@ -75,7 +75,7 @@ def random_predicate(pick: random.Random, depth: int) -> dict[str, Any]:
     return comparison(operator, *(pick.choice(NUMBERS) for _ in range(count)))
 
 
-def test_nulls_among_literals_leave_what_sql_leaves(tmp_path: object) -> None:
+def test_null_literals_follow_sql_semantics(tmp_path: object) -> None:
     """SP-93: `k IN (1, NULL)` matches the rows with 1, its negation none; under every AND, OR and NOT."""
     catalog = new_lake(tmp_path)
     table = catalog.create_table("db.t", pa.schema([("k", pa.int64())]))
@@ -103,7 +103,7 @@ def test_transforms_and_nulls() -> None:
             assert exact_filter([comparison("IN", *literals, column=nowhere)], SCHEMA) is None
 
 
-def test_a_check_passes_where_it_is_unknown() -> None:
+def test_check_passes_if_unknown() -> None:
     """CK-1, SP-93: such a condition has no expression, because the expression would reject the rows for which it is
     unknown."""
     some, one = comparison("IN", 1, None), comparison("IN", 1, 2)
@@ -116,7 +116,7 @@ def test_a_check_passes_where_it_is_unknown() -> None:
         assert (len(check_properties([check], SCHEMA)) == 2) is has_expression, predicate
 
 
-def test_true_and_false_are_themselves() -> None:
+def test_true_and_false_literals() -> None:
     """SP-3."""
     for text, meaning in (("true", AlwaysTrue()), ("false", AlwaysFalse())):
         assert exact_filter([{"literal": text, "type": "boolean"}], SCHEMA) == meaning

@@ -17,7 +17,7 @@ from tableformat.operations.staging.draft import Draft
 
 
 @pytest.mark.parametrize("version", [2, 3])
-def test_rows_behind_a_deleted_row_group_are_counted_from_the_start_of_the_file(tmp_path: Path, version: int) -> None:
+def test_positions_after_deleted_row_group_count_from_file_start(tmp_path: Path, version: int) -> None:
     """DA-1, DA-7: the first row group has no live row and is not read."""
     table = new_table(new_catalog(tmp_path), version, **{"write.parquet.row-group-limit": "2"})
     table.append(rows("a", 1, 2))
@@ -36,7 +36,7 @@ def test_rows_behind_a_deleted_row_group_are_counted_from_the_start_of_the_file(
 
 @pytest.mark.parametrize(("number", "left"), [(math.nan, [1, 2, 4, 5]), (0.0, [2, 3, 5, 6]), (-0.0, [1, 3, 4, 6])])
 @pytest.mark.parametrize("is_older_spec", [False, True])
-def test_partitions_of_floats(tmp_path: Path, number: float, left: list[int], is_older_spec: bool) -> None:
+def test_overwrite_of_float_partitions(tmp_path: Path, number: float, left: list[int], is_older_spec: bool) -> None:
     """DA-3: no number equals NaN in Python, so the old rows used to stay in addition to the new ones; and -0.0 also
     removed 0.0."""
     schema = pa.schema([("x", pa.float64()), ("n", pa.int64())])

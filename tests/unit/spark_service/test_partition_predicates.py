@@ -45,7 +45,7 @@ def plan(table: Table) -> ScanPlan:
     return table.scan().plan()
 
 
-def test_files_of_partitions_without_a_match_are_not_read(numbers: Table) -> None:
+def test_non_matching_partitions_are_pruned(numbers: Table) -> None:
     """SP-46."""
     predicates = PartitionPredicates([compared("<", call("truncate", 10, "n"), 20)], numbers.view)
     kept = predicates.narrowed(plan(numbers))
@@ -53,7 +53,7 @@ def test_files_of_partitions_without_a_match_are_not_read(numbers: Table) -> Non
     assert predicates.decided_by(plan(numbers)) == [0]
 
 
-def test_another_width_says_nothing(numbers: Table) -> None:
+def test_transform_of_another_width_excludes_nothing(numbers: Table) -> None:
     """SP-46: nor does half of an OR; half of an AND does, but decides nothing."""
     known, unknown = (compared("=", call("truncate", width, "n"), 0) for width in (10, 7))
     for predicate, count in ((unknown, 5), ({"operator": "OR", "arguments": [known, unknown]}, 5)):
@@ -65,14 +65,14 @@ def test_another_width_says_nothing(numbers: Table) -> None:
     assert both.decided_by(plan(numbers)) == [1]
 
 
-def test_a_predicate_that_the_files_do_not_decide_is_never_left_out(numbers: Table) -> None:
+def test_undecided_predicate_is_not_dropped(numbers: Table) -> None:
     """SP-46: Spark does not ask it of the rows any more."""
     predicates = PartitionPredicates([compared("=", call("truncate", 7, "n"), 0)], numbers.view)
     with pytest.raises(TableFormatError, match="Nothing was read"):
         predicates.narrowed(plan(numbers), [0])
 
 
-def test_integers_that_became_longs_wrapped_around_before(numbers: Table) -> None:
+def test_promoted_integers_that_wrapped_around_are_not_pruned(numbers: Table) -> None:
     """SP-46: the multiple of the lowest one is another as a long."""
     with numbers.update_schema() as change:
         change.update_column("n", field_type=LongType())
@@ -81,7 +81,7 @@ def test_integers_that_became_longs_wrapped_around_before(numbers: Table) -> Non
     assert predicates.decided_by(plan(numbers)) == []
 
 
-def test_a_uuid_is_a_text_to_spark(catalog: Catalog) -> None:
+def test_uuid_transform_predicates_are_not_pruned(catalog: Catalog) -> None:
     """SP-46: text has another bucket."""
     table = catalog.create_table("db.u", pa.schema([("u", pa.uuid())]), partition_by=["bucket(4, u)"])
     table.append(pa.table({"u": pa.array([UUID(int=n).bytes for n in range(8)], pa.uuid())}))

@@ -36,14 +36,14 @@ def keyless(tmp_path: Path) -> Iterator[Table]:
         {"strategy": "sort", "sort_order": "ZORDER(b, `a`)"},
     ],
 )
-def test_without_a_key_rows_are_sorted_as_asked(keyless: Table, asked: dict[str, str]) -> None:
+def test_keyless_rows_are_sorted_as_requested(keyless: Table, asked: dict[str, str]) -> None:
     """PR-9."""
     [row] = rewrite_data_files(keyless, options={"rewrite-all": "true"}, **asked)
     assert row["added_data_files_count"] == 1
     assert keyless.scan().to_arrow()["a"].to_pylist() == [1, 2]
 
 
-def test_the_tables_own_order(keyless: Table) -> None:
+def test_sort_strategy_uses_the_table_order(keyless: Table) -> None:
     """PR-9: the strategy sort without an order; the files state that they are in the table's order."""
     before = keyless.snapshot_id
     with pytest.raises(InvalidArgumentError, match=r"db\.t has no sort order.* WRITE ORDERED BY"):
@@ -58,7 +58,7 @@ def test_the_tables_own_order(keyless: Table) -> None:
     assert keyless.inspect.data_files()["sort_order_id"].to_pylist() == [None]
 
 
-def test_an_order_that_is_none(keyless: Table) -> None:
+def test_invalid_sort_order_is_rejected(keyless: Table) -> None:
     """PR-9."""
     for order, message in (
         ("bucket(4, a)", "by columns"),
@@ -70,14 +70,14 @@ def test_an_order_that_is_none(keyless: Table) -> None:
             rewrite_data_files(keyless, sort_order=order)
 
 
-def test_without_a_key_rows_stay_as_they_stand(keyless: Table) -> None:
+def test_binpack_keeps_the_row_order_of_keyless_table(keyless: Table) -> None:
     """PR-9: `binpack` is what the error names."""
     [row] = rewrite_data_files(keyless, strategy="binpack", options={"rewrite-all": "true"})
     assert (row["rewritten_data_files_count"], row["added_data_files_count"]) == (2, 1)
     assert sorted(keyless.scan().to_arrow()["a"].to_pylist()) == [1, 2]
 
 
-def test_with_a_key_another_order_is_refused(tmp_path: Path) -> None:
+def test_keyed_table_rejects_another_sort_order(tmp_path: Path) -> None:
     """PR-9, FM-6."""
     with new_lake(tmp_path / "lake") as catalog:
         table = catalog.create_table("db.t", SCHEMA, key=["a", "b"])

@@ -57,13 +57,13 @@ def times(task: int, factor: int) -> int:
 WORK = Work(times, 3, discard=lambda _: None)
 
 
-def test_tasks_come_back_with_their_results() -> None:
+def test_tasks_return_their_results() -> None:
     """MT-100"""
     runner = task_runner(JvmRunner(AnsweringJvm(), "upkeep-executor-bytes"))
     assert dict(runner.run(WORK, [1, 2, 3], at_once=1)) == {0: 3, 1: 6, 2: 9}
 
 
-def test_a_task_ends_with_its_executor() -> None:
+def test_task_process_ends_with_its_executor() -> None:
     """MT-100: an executor that was killed leaves no process behind; its pipe is closed."""
     with subprocess.Popen(
         [sys.executable, "-m", "spark_ext.executor_task"],
@@ -86,17 +86,17 @@ def wait_for(seconds: int, _context: None) -> None:
     time.sleep(seconds)
 
 
-def test_an_error_of_this_library_comes_back_as_it_is() -> None:
+def test_library_error_is_returned_unchanged() -> None:
     with pytest.raises(InvalidArgumentError, match="no negative numbers"):
         list(JvmRunner(AnsweringJvm(), "upkeep-executor-bytes").run(WORK, [-1], at_once=1))
 
 
-def test_an_error_of_spark_says_what_to_do() -> None:
+def test_spark_error_raises_task_failed() -> None:
     with pytest.raises(TaskFailedError):
         list(JvmRunner(AnsweringJvm("no module"), "upkeep-executor-bytes").run(WORK, [1], at_once=1))
 
 
-def test_what_is_small_stays_here(tmp_path: Path) -> None:
+def test_small_work_runs_locally(tmp_path: Path) -> None:
     """MT-100"""
     runner = JvmRunner(AnsweringJvm(), "upkeep-executor-bytes")
     choice = LargeOnExecutors(runner, 100)
@@ -133,14 +133,14 @@ def test_jobs_of_large_tables_run_on_executors_of_a_cluster(
     "option",
     ["upkeep-executor-bytes", "copy-on-write-executor-bytes", "scan-executor-bytes", "job-executor-bytes"],
 )
-def test_bytes_of_the_option_are_a_number(tmp_path: Path, option: str) -> None:
+def test_upkeep_executor_bytes_must_be_a_number(tmp_path: Path, option: str) -> None:
     """MT-100, SP-86"""
     with pytest.raises(InvalidArgumentError, match=f"'{option}' must be a number of bytes, not '64 MB'"):
         Session.open("lake", {"warehouse": str(tmp_path), option: "64 MB"})
 
 
 @pytest.mark.parametrize("version", ["2", "3"])
-def test_rows_are_carried_by_tasks(tmp_path: Path, version: str) -> None:
+def test_copy_on_write_tasks_keep_rows_and_ids(tmp_path: Path, version: str) -> None:
     """SP-86: they are the rows, and have the ids, that the driver writes; a task that fails leaves no file."""
     catalog = new_lake(tmp_path)
     properties = {"format-version": version, "write.delete.mode": "copy-on-write"}

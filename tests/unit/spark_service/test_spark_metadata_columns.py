@@ -15,7 +15,7 @@ from spark_ext.service.wire.spark_types import iceberg_type
 from tableformat.errors import InvalidArgumentError
 
 
-def test_statistics_of_columns_that_spark_has_no_type_for_are_text(tmp_path: Path) -> None:
+def test_statistics_of_unsupported_spark_types_are_text(tmp_path: Path) -> None:
     """SP-32: times, which not every Spark version has, and nanoseconds; also as partitions."""
     session = Session.open("lake", {"warehouse": str(tmp_path)})
     session.catalog.create_namespace("db")
@@ -45,7 +45,7 @@ def test_statistics_of_columns_that_spark_has_no_type_for_are_text(tmp_path: Pat
     assert row["partition"] == {"t": "01:02:03.000000"}
 
 
-def test_types_that_tables_lack_say_what_to_do(caplog: pytest.LogCaptureFixture) -> None:
+def test_unsupported_type_error_suggests_an_alternative(caplog: pytest.LogCaptureFixture) -> None:
     """SP-37."""
     for _ in range(2):
         assert str(iceberg_type("varchar(7)", "name")) == str(iceberg_type("char(3)", "code")) == "string"

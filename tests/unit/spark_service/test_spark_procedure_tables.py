@@ -48,7 +48,7 @@ def test_arguments_and_columns_are_as_specified(name: str) -> None:
     assert found.description.endswith(".")
 
 
-def test_names_are_found_whatever_their_case() -> None:
+def test_procedure_names_are_case_insensitive() -> None:
     """PR-1."""
     assert named("Fast_Forward").name == "fast_forward"
     assert procedure_named(("SYSTEM", "Fast_Forward")).name == "fast_forward"
@@ -67,7 +67,7 @@ OPTIONS = Options(
 )
 
 
-def test_options_become_keywords() -> None:
+def test_options_become_keyword_arguments() -> None:
     given = {"size": "7", "all": "TRUE", "threads": "x", "order": "none"}
     assert OPTIONS.read(given) == {"size_bytes": 7, "rewrite_all": True}
 
@@ -81,12 +81,12 @@ def test_options_become_keywords() -> None:
         ("spec", "1", "option 'spec' is not supported: it stays"),
     ],
 )
-def test_values_that_cannot_be(name: str, value: str, message: str) -> None:
+def test_invalid_option_values_are_rejected(name: str, value: str, message: str) -> None:
     with pytest.raises(InvalidArgumentError, match=message):
         OPTIONS.read({name: value})
 
 
-def test_unknown_option_names_the_nearest() -> None:
+def test_unknown_option_error_suggests_the_nearest() -> None:
     """PR-3."""
     with pytest.raises(UnknownOptionError):
         OPTIONS.read({"thread": "3"})

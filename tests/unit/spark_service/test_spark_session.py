@@ -36,7 +36,9 @@ def test_warehouse_is_the_directory_that_python_opens(tmp_path: Path, form: str,
 
 
 @pytest.mark.parametrize("warehouse", ["file:lake", "file:la/ke", "file://host/lake", "file:{}/la%2Fke"])
-def test_warehouse_that_python_refuses(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, warehouse: str) -> None:
+def test_warehouse_that_python_rejects_is_rejected(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, warehouse: str
+) -> None:
     monkeypatch.chdir(tmp_path)
     location = warehouse.format(tmp_path)
     with pytest.raises(InvalidArgumentError) as of_python:
@@ -47,7 +49,7 @@ def test_warehouse_that_python_refuses(tmp_path: Path, monkeypatch: pytest.Monke
     assert list(tmp_path.iterdir()) == []
 
 
-def test_pin_stays_where_it_is_when_the_process_changes_the_table(session: Session) -> None:
+def test_pin_is_not_moved_by_changes_of_the_process(session: Session) -> None:
     """A statement that was planned before a delete of the same process reads what it was planned on."""
     pin = Pin.from_json(handler_of("load_table")(session, Request({"table": ["db", "t"]}))["pin"])
     before = session.view(pin).snapshot
@@ -68,7 +70,7 @@ def test_pin_stays_where_it_is_when_the_process_changes_the_table(session: Sessi
     assert session.pinned(pin).iceberg.metadata_location == pin.metadata_location
 
 
-def test_handle_on_a_branch_does_not_change_what_pins_read(session: Session) -> None:
+def test_branch_handle_does_not_affect_pins(session: Session) -> None:
     table = session.load(("db", "t"))
     table.create_branch("audit")
     pin = Pin(("db", "t"), table.iceberg.metadata_location)

@@ -28,7 +28,7 @@ def report_of_prefixes(prefixes: pa.Table) -> bytes:
 
 
 @pytest.mark.parametrize("is_forgotten", [False, True])
-def test_prefixes_of_a_stream_whose_schema_the_table_has_forgotten(tmp_path: Path, is_forgotten: bool) -> None:
+def test_stream_replaces_prefixes_under_its_removed_schema(tmp_path: Path, is_forgotten: bool) -> None:
     """CP-37, MT-1: the names used to be looked up in the current schema; if two columns had swapped names, other rows
     were deleted."""
     session = Session.open("lake", {"warehouse": str(tmp_path)})

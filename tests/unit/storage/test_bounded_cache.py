@@ -5,7 +5,7 @@ from __future__ import annotations
 from tableformat.storage.bounded_cache import BoundedCache
 
 
-def test_the_least_recently_used_value_goes_when_the_weights_exceed_the_limit() -> None:
+def test_least_recently_used_value_is_evicted_at_the_limit() -> None:
     cache: BoundedCache[str, str] = BoundedCache(10)
     cache.put("a", "first", 4)
     cache.put("b", "second", 4)

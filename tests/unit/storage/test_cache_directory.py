@@ -26,7 +26,7 @@ def content_of(cache: CacheDirectory, identity: str) -> bytes | None:
     return None if found is None else bytes(found)
 
 
-def test_off_unless_the_environment_names_a_directory(tmp_path: Path) -> None:
+def test_cache_is_off_by_default(tmp_path: Path) -> None:
     assert CacheDirectory.from_environment({}) is None
     assert CacheDirectory.from_environment({DIRECTORY_VARIABLE: ""}) is None
     named = CacheDirectory.from_environment({DIRECTORY_VARIABLE: str(tmp_path), BYTES_VARIABLE: "7"})
@@ -36,12 +36,12 @@ def test_off_unless_the_environment_names_a_directory(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("size", ["-1", "2G", "", "1.5"])
-def test_a_size_that_is_none_is_refused(size: str) -> None:
+def test_invalid_cache_size_is_rejected(size: str) -> None:
     with pytest.raises(InvalidArgumentError, match=BYTES_VARIABLE):
         CacheDirectory.from_environment({DIRECTORY_VARIABLE: "/x", BYTES_VARIABLE: size})
 
 
-def test_what_is_put_is_there_for_everybody_who_knows_its_identity(tmp_path: Path) -> None:
+def test_cached_content_is_shared_by_identity(tmp_path: Path) -> None:
     cache = CacheDirectory(tmp_path / "new" / "directory", 10_000)
     assert cache.get("a") is None
     cache.put("a", b"content")
@@ -52,7 +52,7 @@ def test_what_is_put_is_there_for_everybody_who_knows_its_identity(tmp_path: Pat
 
 
 @pytest.mark.parametrize("position", [0, 8, 12, 20, 25, -1])
-def test_a_damaged_file_is_removed_and_not_there(tmp_path: Path, position: int) -> None:
+def test_damaged_cache_file_is_removed_and_a_miss(tmp_path: Path, position: int) -> None:
     cache = CacheDirectory(tmp_path, 10_000)
     cache.put("identity", b"content")
     (file,) = files(tmp_path)
@@ -64,7 +64,7 @@ def test_a_damaged_file_is_removed_and_not_there(tmp_path: Path, position: int) 
 
 
 @pytest.mark.parametrize("length", [0, 5, 24, 30])
-def test_a_file_that_was_cut_off_is_removed_and_not_there(tmp_path: Path, length: int) -> None:
+def test_truncated_cache_file_is_removed_and_a_miss(tmp_path: Path, length: int) -> None:
     cache = CacheDirectory(tmp_path, 10_000)
     cache.put("identity", b"content")
     (file,) = files(tmp_path)
@@ -73,7 +73,7 @@ def test_a_file_that_was_cut_off_is_removed_and_not_there(tmp_path: Path, length
     assert files(tmp_path) == []
 
 
-def test_room_is_made_by_what_was_used_least_recently(tmp_path: Path) -> None:
+def test_least_recently_used_files_are_evicted(tmp_path: Path) -> None:
     cache = CacheDirectory(tmp_path, 1_000)
     for number in range(8):
         cache.put(str(number), bytes(150))
@@ -85,7 +85,7 @@ def test_room_is_made_by_what_was_used_least_recently(tmp_path: Path) -> None:
     assert left == [0, 5, 6, 7]
 
 
-def test_what_killed_processes_left_is_removed(tmp_path: Path) -> None:
+def test_leftover_temporary_files_are_removed(tmp_path: Path) -> None:
     cache = CacheDirectory(tmp_path, 1_000)
     cache.put("a", b"content")
     folder = files(tmp_path)[0].parent
@@ -97,7 +97,7 @@ def test_what_killed_processes_left_is_removed(tmp_path: Path) -> None:
     assert [path.name for path in files(tmp_path) if path.suffix == ".tmp"] == ["new.tmp"]
 
 
-def test_many_writers_and_readers_at_once_see_whole_files(tmp_path: Path) -> None:
+def test_concurrent_writers_and_readers_see_complete_files(tmp_path: Path) -> None:
     cache = CacheDirectory(tmp_path, 4_000)
 
     def use(number: int) -> bool:

@@ -84,7 +84,7 @@ def slow(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[tf.Table]:
 
 
 @pytest.mark.usefixtures("slow")
-def test_a_store_that_does_not_answer_stops_no_other_table(tmp_path: Path) -> None:
+def test_unresponsive_store_does_not_block_other_tables(tmp_path: Path) -> None:
     """CP-63"""
     tables, found = [made(tmp_path, name) for name in "ab"], []
     threads = [
@@ -100,14 +100,14 @@ def test_a_store_that_does_not_answer_stops_no_other_table(tmp_path: Path) -> No
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork")
 @pytest.mark.usefixtures("slow")
-def test_a_child_that_is_forked_beside_a_plan_scans(tmp_path: Path) -> None:
+def test_child_forked_during_a_plan_can_scan(tmp_path: Path) -> None:
     """CP-63"""
     table = made(tmp_path, "a")
     assert status_of_child(lambda: table.scan().to_arrow().num_rows == 1) == 0
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork")
-def test_a_child_loads_what_another_thread_was_loading() -> None:
+def test_forked_child_loads_values_other_threads_were_loading() -> None:
     """CP-63: and has what was loaded before."""
     cache: LoadingCache[str, str] = LoadingCache(100, len)
     cache.hold("held", "value")
@@ -123,7 +123,7 @@ def test_a_child_loads_what_another_thread_was_loading() -> None:
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork")
-def test_a_lock_of_another_thread_is_free_in_a_child() -> None:
+def test_locks_of_other_threads_are_free_in_forked_child() -> None:
     """CP-63"""
     lock, cache = new_lock(), BoundedCache[str, str](10)
     cache.put("key", "value", 1)

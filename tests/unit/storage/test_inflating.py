@@ -65,7 +65,7 @@ def container(codec: str, blocks: list[bytes]) -> bytes:
 
 
 @pytest.mark.parametrize("codec", [codec for codec in CODECS if codec != "null"])
-def test_blocks_together_have_a_limit(codec: str) -> None:
+def test_compressed_blocks_share_one_limit(codec: str) -> None:
     """FM-32"""
     blocks = read_container(container(codec, [LETTERS, b"b"]), "a.avro", LIMIT).blocks
     assert blocks == ((1, LETTERS), (1, b"b"))
@@ -73,24 +73,24 @@ def test_blocks_together_have_a_limit(codec: str) -> None:
         read_container(container(codec, [LETTERS, LETTERS]), "a.avro", LIMIT)
 
 
-def test_blocks_that_are_not_compressed_have_the_limit_of_their_file() -> None:
+def test_uncompressed_blocks_are_limited_by_file_size() -> None:
     """FM-32"""
     assert len(read_container(container("null", [LETTERS, LETTERS]), "a.avro", LIMIT).blocks) == 2
 
 
-def test_a_snappy_block_that_only_states_a_size_is_not_made_room_for() -> None:
+def test_stated_snappy_size_above_limit_allocates_nothing() -> None:
     """FM-32"""
     with pytest.raises(CorruptFileError, match="its decompressed content is larger"):
         Inflater("a.avro", LIMIT).snappy(b"\xff\xff\xff\xff\x0f" + b"0" * 20)
 
 
 @pytest.mark.parametrize("cut", [1, 10])
-def test_a_deflated_block_that_ends_too_early_is_damaged(cut: int) -> None:
+def test_truncated_deflate_block_is_damaged(cut: int) -> None:
     with pytest.raises(EOFError):
         Inflater("a.avro", LIMIT).deflate(deflated(bytes(range(256)) * 1000)[:-cut])
 
 
-def test_members_of_a_gzip_file_have_one_limit() -> None:
+def test_gzip_members_share_one_limit() -> None:
     """FM-32"""
     member = gzip.compress(LETTERS)
     assert Inflater("a", 2 * LIMIT).gunzipped(member * 3) == LETTERS * 3
@@ -98,7 +98,7 @@ def test_members_of_a_gzip_file_have_one_limit() -> None:
         Inflater("a", LIMIT).gunzipped(member * 3)
 
 
-def test_a_metadata_file_is_read_up_to_the_limit_of_the_catalog(tmp_path: Path) -> None:
+def test_metadata_file_is_limited_by_the_catalog_setting(tmp_path: Path) -> None:
     """FM-32: a table does not set its own."""
     catalog = new_lake(tmp_path / "lake")
     table = catalog.create_table("db.t", SCHEMA)
@@ -115,7 +115,7 @@ def test_a_metadata_file_is_read_up_to_the_limit_of_the_catalog(tmp_path: Path) 
         table.set_properties({INFLATED_BYTES_MAX: "5"})
 
 
-def test_a_lake_is_opened_with_a_limit(tmp_path: Path) -> None:
+def test_lake_limit_applies_to_metadata_and_manifest_lists(tmp_path: Path) -> None:
     """FM-32: for metadata files and manifest lists."""
     catalog = new_lake(tmp_path / "lake")
     table = catalog.create_table("db.t", SCHEMA, properties={"write.metadata.compression-codec": "gzip"})

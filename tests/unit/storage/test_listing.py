@@ -29,7 +29,7 @@ class Failing:
 @pytest.mark.parametrize(
     ("file_io", "method"), [(PyArrowFileIO, "fs_by_scheme"), (FsspecFileIO, "get_fs")], ids=["arrow", "fsspec"]
 )
-def test_store_that_cannot_be_listed_is_told(
+def test_failed_listing_raises_storage_error(
     file_io: Callable[..., Any], method: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     io = file_io({"s3.region": "us-east-1"})

@@ -11,7 +11,7 @@ import pytest
 from tableformat.storage.loading_cache import LoadingCache
 
 
-def test_threads_that_ask_for_one_value_load_it_once() -> None:
+def test_concurrent_requests_load_a_value_once() -> None:
     cache: LoadingCache[str, str] = LoadingCache(100, len)
     loads = []
 
@@ -25,7 +25,7 @@ def test_threads_that_ask_for_one_value_load_it_once() -> None:
     assert (found, loads) == (["value"] * 4, [1])
 
 
-def test_a_load_that_fails_is_tried_again() -> None:
+def test_failed_load_is_retried() -> None:
     """DA-8: a failure is never remembered as an empty value."""
     cache: LoadingCache[str, str] = LoadingCache(100, len)
 
@@ -38,13 +38,13 @@ def test_a_load_that_fails_is_tried_again() -> None:
     assert cache.get_or_load("key", lambda: "value") == "value"
 
 
-def test_values_above_the_bound_are_returned_and_not_kept() -> None:
+def test_values_above_the_bound_are_not_cached() -> None:
     cache: LoadingCache[str, str] = LoadingCache(3, len)
     assert cache.get_or_load("key", lambda: "value") == "value"
     assert cache.get_or_load("key", lambda: "other") == "other"
 
 
-def test_a_copy_in_another_process_starts_empty() -> None:
+def test_pickled_cache_is_empty() -> None:
     cache: LoadingCache[str, str] = LoadingCache(100, len)
     cache.get_or_load("key", lambda: "value")
     assert pickle.loads(pickle.dumps(cache)).get_or_load("key", lambda: "new") == "new"

@@ -45,7 +45,7 @@ def made(directory: Path) -> tf.Table:
 
 
 @pytest.mark.parametrize("lack", LACK)
-def test_what_a_process_lacks_is_no_damage(lack: str) -> None:
+def test_process_resource_errors_are_not_corruption(lack: str) -> None:
     """DA-8: an operator who reads "corrupt" would restore a backup."""
     error, kind = LACK[lack]
     with pytest.raises(kind) as found, unreadable_as_corrupt("file:///healthy.parquet"):
@@ -53,7 +53,7 @@ def test_what_a_process_lacks_is_no_damage(lack: str) -> None:
     assert not isinstance(found.value, CorruptFileError)
 
 
-def test_a_size_that_no_process_can_have_is_damage() -> None:
+def test_impossible_allocation_size_is_corruption() -> None:
     """DA-8: it is stated by the file."""
     with pytest.raises(CorruptFileError), unreadable_as_corrupt("file:///a.parquet"):
         raise pa.ArrowMemoryError("malloc of size 4611686018427387904 failed")
@@ -62,7 +62,7 @@ def test_a_size_that_no_process_can_have_is_damage() -> None:
 
 
 @pytest.mark.parametrize(("error", "kind"), [(MemoryError(), MemoryError), (ValueError("damaged"), CorruptFileError)])
-def test_memory_for_manifests_is_no_damage(
+def test_memory_error_in_manifests_is_not_corruption(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, error: Exception, kind: type[Exception]
 ) -> None:
     """DA-8"""
@@ -90,7 +90,7 @@ WRITERS: dict[str, Callable[[tf.Table], Any]] = {
 
 
 @pytest.mark.parametrize("writer", WRITERS)
-def test_a_disk_that_is_full_at_the_first_byte_is_a_storage_error(
+def test_full_disk_at_the_first_byte_raises_storage_error(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, writer: str
 ) -> None:
     """PyArrow writes the first bytes of a Parquet file while it makes its writer."""
@@ -106,12 +106,12 @@ def test_a_disk_that_is_full_at_the_first_byte_is_a_storage_error(
     assert table.refresh().scan().count() == 2
 
 
-def test_memory_for_duckdb_is_a_memory_error() -> None:
+def test_duckdb_out_of_memory_raises_memory_error() -> None:
     with pytest.raises(MemoryError), duckdb_connection({"memory_limit": "2MB", "max_temp_directory_size": "0MB"}) as db:
         db.sql("SELECT list(i) FROM range(10000000) t(i)").fetchall()
 
 
-def test_an_update_without_memory_is_a_memory_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_update_out_of_memory_raises_memory_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     import duckdb
 
     connect, table = duckdb.connect, made(tmp_path)

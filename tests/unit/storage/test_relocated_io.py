@@ -23,12 +23,12 @@ from tableformat.storage.relocated_io import RelocatedFileIO
         ("file:/old/t", "/elsewhere/x", "/elsewhere/x"),
     ],
 )
-def test_only_files_below_the_stated_directory_are_elsewhere(stated: str, location: str, actual: str) -> None:
+def test_only_files_below_the_stated_directory_are_relocated(stated: str, location: str, actual: str) -> None:
     """DA-10 needs the stated location: only opening a file uses the actual one."""
     assert RelocatedFileIO(PyArrowFileIO(), stated, "/moved/t").actual(location) == actual
 
 
-def test_reading_writing_and_deleting_go_to_the_actual_place(tmp_path: Path) -> None:
+def test_read_write_and_delete_use_the_actual_location(tmp_path: Path) -> None:
     io = pickle.loads(pickle.dumps(RelocatedFileIO(PyArrowFileIO(), "s3://b/t", str(tmp_path))))
     storage.write_bytes(io, "s3://b/t/data/x", b"content")
     assert (tmp_path / "data" / "x").read_bytes() == b"content"

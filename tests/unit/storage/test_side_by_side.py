@@ -17,12 +17,12 @@ LOCAL, REMOTE = "/lake/{}.parquet", "s3://lake/{}.parquet"
 @pytest.mark.parametrize("place", [LOCAL, REMOTE])
 @pytest.mark.parametrize("size", [SMALL, LARGE])
 @pytest.mark.parametrize("count", [0, 1, 40])
-def test_answers_are_in_the_order_of_the_items(place: str, count: int, size: int) -> None:
+def test_results_are_in_item_order(place: str, count: int, size: int) -> None:
     answers = read_side_by_side(lambda number: number * number, range(count), place.format, lambda _: size)
     assert answers == [number * number for number in range(count)]
 
 
-def test_files_of_an_object_store_are_waited_for_together() -> None:
+def test_object_store_reads_run_concurrently() -> None:
     everybody = threading.Barrier(4, timeout=10)
     assert read_side_by_side(lambda _: everybody.wait() >= 0, range(4), REMOTE.format, lambda _: SMALL) == [True] * 4
 
@@ -68,13 +68,13 @@ def _write_three(store: _StoreOfThree) -> None:
         assert [write(f"s3://lake/t/{number}", b"four") for number in range(3)] == [4, 4, 4]
 
 
-def test_files_for_an_object_store_are_written_together_and_are_there_in_the_end() -> None:
+def test_object_store_writes_run_concurrently_and_complete() -> None:
     store = _StoreOfThree()
     _write_three(store)
     assert sorted(store.files) == [f"s3://lake/t/{number}" for number in range(3)]
 
 
-def test_an_upload_that_fails_is_an_error_of_the_block() -> None:
+def test_failed_upload_raises_at_the_end_of_the_block() -> None:
     store = _StoreOfThree("s3://lake/t/1")
     with pytest.raises(ValueError, match="s3://lake/t/1"):
         _write_three(store)

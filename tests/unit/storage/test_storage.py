@@ -78,11 +78,11 @@ class _MemoryFileIO(FileIO):
         ("abfss://c@account.dfs.core.windows.net/a", None),
     ],
 )
-def test_only_file_locations_are_paths_of_this_machine(location: str, path: str | None) -> None:
+def test_only_file_locations_are_local_paths(location: str, path: str | None) -> None:
     assert local_path(location) == path
 
 
-def test_spellings_of_one_place_are_one_text() -> None:
+def test_spellings_of_one_location_are_normalized() -> None:
     assert {one_spelling(text) for text in ("/a/b", "file:/a/b", "file:///a/b")} == {"/a/b"}
     assert one_spelling("s3a://bucket/a") == one_spelling("s3://bucket/a")
 
@@ -96,7 +96,7 @@ def place(request: pytest.FixtureRequest, tmp_path: Path) -> tuple[FileIO, str]:
     return LOCAL, f"{prefix}{tmp_path}/new/directory"
 
 
-def test_what_was_written_is_read(place: tuple[FileIO, str]) -> None:
+def test_written_bytes_are_read_back(place: tuple[FileIO, str]) -> None:
     io, directory = place
     location = f"{directory}/file.avro"
     assert not storage.exists(io, location)
@@ -124,7 +124,7 @@ def test_an_existing_file_is_never_overwritten(place: tuple[FileIO, str]) -> Non
     assert storage.read_bytes(io, location) == b"first"
 
 
-def test_a_streamed_file_holds_all_that_was_written_to_it(place: tuple[FileIO, str]) -> None:
+def test_streamed_file_contains_all_written_bytes(place: tuple[FileIO, str]) -> None:
     io, directory = place
     location = f"{directory}/file.parquet"
     with storage.open_output(io, location) as file:
@@ -133,7 +133,7 @@ def test_a_streamed_file_holds_all_that_was_written_to_it(place: tuple[FileIO, s
     assert storage.read_bytes(io, location) == b"one two"
 
 
-def test_a_missing_file_is_named_as_the_metadata_spells_it(place: tuple[FileIO, str]) -> None:
+def test_missing_file_error_uses_the_spelling_of_metadata(place: tuple[FileIO, str]) -> None:
     io, directory = place
     location = f"{directory}/gone.parquet"
     storage.write_bytes(io, f"{directory}/there.parquet", b"")  # Without its directory it would be an outage.
@@ -143,14 +143,14 @@ def test_a_missing_file_is_named_as_the_metadata_spells_it(place: tuple[FileIO, 
         assert caught.value.location == location
 
 
-def test_a_file_that_is_shorter_than_stated_was_cut_off(place: tuple[FileIO, str]) -> None:
+def test_file_shorter_than_stated_is_truncated(place: tuple[FileIO, str]) -> None:
     io, directory = place
     storage.write_bytes(io, f"{directory}/cut.parquet", b"PAR1")
     with pytest.raises(CorruptFileError, match=r"cut\.parquet: it has 4 bytes, but the metadata states 100"):
         storage.open_input(io, f"{directory}/cut.parquet", 100)
 
 
-def test_deleting_a_file_twice_is_no_error(place: tuple[FileIO, str]) -> None:
+def test_deleting_a_file_twice_is_allowed(place: tuple[FileIO, str]) -> None:
     io, directory = place
     location = f"{directory}/file.avro"
     storage.write_bytes(io, location, b"")
@@ -178,7 +178,7 @@ class _FailingFile(_MemoryFile):
 
 
 @pytest.mark.parametrize("error", [FileNotFoundError("no bucket"), OSError("AWS Error SLOW_DOWN"), PermissionError(1)])
-def test_what_a_store_says_at_the_end_of_a_write_is_an_error_of_storage(error: Exception) -> None:
+def test_store_error_on_close_raises_storage_error(error: Exception) -> None:
     """Not the bare OSError of a client, and never an error about a missing file, which would be damage."""
 
     class Output:

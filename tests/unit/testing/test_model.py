@@ -47,14 +47,14 @@ def ids(model: ModelTable, branch: str = "main") -> list[Any]:
         (("a",), ("a",), []),
     ],
 )
-def test_a_range_holds_its_lower_and_not_its_upper_bound(
+def test_range_includes_lower_and_excludes_upper_bound(
     lower: tuple[Any, ...] | None, upper: tuple[Any, ...] | None, covered: list[Any]
 ) -> None:
     """RD-1: before(lower) .. before(upper); an open lower end takes null in."""
     assert [value for value in [None, "", "a", "a\0", "b"] if is_covered((value,), lower, upper)] == covered
 
 
-def test_a_verb_makes_a_snapshot_and_older_ones_keep_their_rows() -> None:
+def test_operation_creates_a_snapshot_and_older_ones_keep_their_rows() -> None:
     model = model_with(row("a", 1), row("b", 1))
     model.delete_prefix({"id": "a"})
     model.append([row("a", 2)])
@@ -64,7 +64,7 @@ def test_a_verb_makes_a_snapshot_and_older_ones_keep_their_rows() -> None:
     assert list(model.ancestors(model.head())) == [3, 2, 1]
 
 
-def test_a_prefix_is_made_of_whole_values_and_matches_null() -> None:
+def test_prefix_matches_whole_values_and_null() -> None:
     """RD-5, DA-4."""
     model = model_with(row("a", 1), row("ab", 1), row(None, 1), row("a\0", 1))
     model.delete_prefix([{"id": "a"}, {"id": None}])
@@ -75,7 +75,7 @@ def test_a_prefix_is_made_of_whole_values_and_matches_null() -> None:
         model.delete_prefix({})
 
 
-def test_a_range_goes_by_any_columns_and_refuses_bounds_that_make_no_sense() -> None:
+def test_range_on_any_columns_rejects_invalid_bounds() -> None:
     model = model_with(row("a", 1, 5.0), row("b", 2, math.nan), row("c", 3))
     with pytest.raises(InvalidKeyError):
         model.delete_range(on=["v"], lower=(2.0,), upper=(1.0,))
@@ -92,7 +92,7 @@ def test_a_range_goes_by_any_columns_and_refuses_bounds_that_make_no_sense() -> 
     assert ids(model) == ["a", "c"]
 
 
-def test_a_key_given_twice_is_an_error_without_an_order() -> None:
+def test_duplicate_key_without_order_raises_error() -> None:
     """CP-66, CP-67"""
     model = model_with(row("a", 1, "old"), row("b", 1, "kept"))
     given = [row("a", 1, "first"), row("c", 1, "new"), row("a", 1, "last")]
@@ -114,7 +114,7 @@ def test_duplicates_are_allowed_refused_skipped_or_replaced() -> None:
     assert [each["v"] for each in model.rows()] == ["first", "new", "twice"]
 
 
-def test_the_last_event_of_a_key_decides_by_order_and_then_by_position() -> None:
+def test_last_event_of_a_key_wins_by_order_then_position() -> None:
     model = model_with(row("a", 1, "old"), row("b", 1, "old"))
     events = [
         {**row("a", 1, "late"), "_op": "U", "_ts": 2},
@@ -132,7 +132,7 @@ def test_the_last_event_of_a_key_decides_by_order_and_then_by_position() -> None
     )
 
 
-def test_events_need_a_key_and_a_known_operation() -> None:
+def test_events_require_a_key_and_a_known_operation() -> None:
     """CF-9."""
     with pytest.raises(InvalidKeyError):
         ModelTable(("id", "v")).apply_changes([{"id": 2, "v": "y", "_op": "I"}], order_by=None)
@@ -140,7 +140,7 @@ def test_events_need_a_key_and_a_known_operation() -> None:
         model_with().apply_changes([{**row("b", 1), "_op": "X"}], order_by=None)
 
 
-def test_verbs_of_a_transaction_see_those_before_them_and_spare_those_after() -> None:
+def test_transaction_operations_apply_in_order() -> None:
     model = model_with(row("a", 1))
     with model.transaction() as transaction:
         transaction.append([row("b", 1, "before")])
@@ -150,7 +150,7 @@ def test_verbs_of_a_transaction_see_those_before_them_and_spare_those_after() ->
     assert model.head() == 2
 
 
-def test_a_transaction_that_fails_leaves_no_trace() -> None:
+def test_failed_transaction_changes_nothing() -> None:
     model = model_with(row("a", 1))
 
     def fail() -> None:
@@ -163,7 +163,7 @@ def test_a_transaction_that_fails_leaves_no_trace() -> None:
     assert ids(model) == ["a"]
 
 
-def test_a_rolled_back_batch_comes_again_only_when_it_was_forgotten() -> None:
+def test_rolled_back_batch_is_applied_again_only_with_replay() -> None:
     model = model_with(row("a", 1))
     model.append([row("b", 1)], application_id="stream", batch_id=1)
     model.rollback(1)
@@ -174,7 +174,7 @@ def test_a_rolled_back_batch_comes_again_only_when_it_was_forgotten() -> None:
     assert ids(model) == ["a", "c"]
 
 
-def test_names_and_snapshots_that_are_not_there_are_errors() -> None:
+def test_unknown_names_and_snapshots_raise_errors() -> None:
     model = ModelTable(COLUMNS)
     with pytest.raises(SnapshotNotFoundError):
         model.create_tag("start")
@@ -195,7 +195,7 @@ def test_names_and_snapshots_that_are_not_there_are_errors() -> None:
         model.upsert([row("a", 1)])
 
 
-def test_merge_gives_each_row_the_first_clause_that_applies() -> None:
+def test_merge_applies_the_first_matching_clause() -> None:
     """CP-28: a second match is an error unless all that match go."""
     model = model_with(row("a", 1, 10), row("b", 1, 20), row("c", 1, 30))
     by_id = {"matches": lambda target, source: target["id"] == source["id"]}

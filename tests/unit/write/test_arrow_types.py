@@ -69,7 +69,7 @@ KINDS: Final[dict[str, tuple[pa.Array, str, list[Any]]]] = {
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_a_table_of_an_arrow_type_takes_its_values(catalog: tf.Catalog, kind: str) -> None:
+def test_table_created_from_arrow_type_accepts_its_values(catalog: tf.Catalog, kind: str) -> None:
     values, iceberg_type, read = KINDS[kind]
     rows = pa.table({"n": pa.array(range(len(values))), "x": values})
     table = catalog.create_table("db.t", rows.schema, key=["n"])
@@ -82,7 +82,7 @@ def test_a_table_of_an_arrow_type_takes_its_values(catalog: tf.Catalog, kind: st
 
 
 @pytest.mark.parametrize("stored", ["list view", "large list view", "fixed size list", "zone", "dictionary", "json"])
-def test_a_file_with_an_arrow_type_of_its_writer_is_added(catalog: tf.Catalog, tmp_path: Path, stored: str) -> None:
+def test_file_with_foreign_arrow_type_is_added(catalog: tf.Catalog, tmp_path: Path, stored: str) -> None:
     values, _, read = KINDS[stored]
     rows = pa.table({"x": values})
     table = catalog.create_table("db.t", rows.schema)
@@ -92,7 +92,7 @@ def test_a_file_with_an_arrow_type_of_its_writer_is_added(catalog: tf.Catalog, t
     assert not table.maintenance.verify(deep=True).findings
 
 
-def test_types_without_a_place_are_refused_together(catalog: tf.Catalog) -> None:
+def test_all_unsupported_types_are_listed_in_one_error(catalog: tf.Catalog) -> None:
     inside = pa.struct([("wide", pa.decimal256(50, 2)), ("none", pa.null())])
     schema = pa.schema([("took", pa.duration("s")), ("part", inside), ("gap", pa.month_day_nano_interval())])
     with pytest.raises(InvalidArgumentError) as refusal:
@@ -102,7 +102,7 @@ def test_types_without_a_place_are_refused_together(catalog: tf.Catalog) -> None
     assert not catalog.table_exists("db.t")
 
 
-def test_columns_of_other_types_are_refused_together(catalog: tf.Catalog) -> None:
+def test_all_mismatched_columns_are_listed_in_one_error(catalog: tf.Catalog) -> None:
     table = catalog.create_table("db.t", pa.schema([("a", pa.int64()), ("b", pa.date32()), ("c", pa.string())]))
     with pytest.raises(SchemaMismatchError) as refusal:
         table.append(pa.table({"a": ["x"], "b": [1], "c": ["fits"]}))
@@ -111,7 +111,7 @@ def test_columns_of_other_types_are_refused_together(catalog: tf.Catalog) -> Non
     assert "'c'" not in str(refusal.value)
 
 
-def test_files_with_types_that_iceberg_does_not_store_are_refused(catalog: tf.Catalog, tmp_path: Path) -> None:
+def test_files_with_unsupported_types_are_rejected(catalog: tf.Catalog, tmp_path: Path) -> None:
     """LK-10: all columns that are concerned are named."""
     columns = {
         "half": pa.array([np.float16(1)], pa.float16()),
@@ -129,7 +129,7 @@ def test_files_with_types_that_iceberg_does_not_store_are_refused(catalog: tf.Ca
     assert table.scan().count() == 1
 
 
-def test_a_file_of_old_spark_timestamps_is_refused(catalog: tf.Catalog, tmp_path: Path) -> None:
+def test_file_with_int96_timestamps_is_rejected(catalog: tf.Catalog, tmp_path: Path) -> None:
     """LK-10: INT96 is deprecated, and its files have no bounds."""
     rows = pa.table({"at": pa.array([MOMENT], pa.timestamp("us"))})
     table = catalog.create_table("db.t", rows.schema)
@@ -138,7 +138,7 @@ def test_a_file_of_old_spark_timestamps_is_refused(catalog: tf.Catalog, tmp_path
         table.add_files([str(tmp_path / "of_spark.parquet")])
 
 
-def test_uuids_inside_of_others_come_and_go(catalog: tf.Catalog) -> None:
+def test_nested_uuids_round_trip(catalog: tf.Catalog) -> None:
     inside = StructType(NestedField(6, "u", UUIDType(), required=False))
     schema = Schema(
         NestedField(1, "l", ListType(2, UUIDType(), element_required=False), required=False),

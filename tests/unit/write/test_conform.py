@@ -84,7 +84,7 @@ def conformed(array: pa.Array, kind: IcebergType, *, required: bool = False) -> 
         (pa.array([True, None]), BooleanType(), [True, None]),
     ],
 )
-def test_values_that_fit_are_written_exactly(array: pa.Array, kind: IcebergType, expected: list[Any]) -> None:
+def test_values_in_range_are_converted_exactly(array: pa.Array, kind: IcebergType, expected: list[Any]) -> None:
     assert conformed(array, kind) == (expected, [])
 
 
@@ -118,7 +118,7 @@ def test_values_that_fit_are_written_exactly(array: pa.Array, kind: IcebergType,
         (pa.array([b"a", b"bc"]), FixedType(2), [b"bc"], [(0, "1 bytes long, but fixed[2] requires exactly 2")]),
     ],
 )
-def test_a_value_that_does_not_fit_refuses_its_row_with_the_reason(
+def test_value_out_of_range_rejects_its_row_with_the_reason(
     array: pa.Array, kind: IcebergType, kept: list[Any], refused: list[tuple[int, str]]
 ) -> None:
     assert conformed(array, kind) == (kept, refused)
@@ -149,7 +149,7 @@ def test_types_of_different_families_fail_the_whole_call(array: pa.Array, kind: 
     assert str(array.type) in str(raised.value)
 
 
-def test_text_that_is_no_utf8_is_not_written() -> None:
+def test_invalid_utf8_text_is_rejected() -> None:
     broken = pa.Array.from_buffers(
         pa.string(), 1, [None, pa.py_buffer(np.array([0, 1], np.int32).tobytes()), pa.py_buffer(b"\xff")]
     )
@@ -157,12 +157,12 @@ def test_text_that_is_no_utf8_is_not_written() -> None:
         conformed(broken, StringType())
 
 
-def test_an_unknown_column_gets_the_nearest_name() -> None:
+def test_unknown_column_error_suggests_the_nearest() -> None:
     with pytest.raises(UnknownColumnError):
         conform(pa.record_batch({"nme": ["a"]}), schema_of(StringType(), name="name"))
 
 
-def test_a_column_given_twice_is_refused() -> None:
+def test_duplicate_column_is_rejected() -> None:
     batch = pa.RecordBatch.from_arrays([pa.array([1]), pa.array([2])], names=["x", "x"])
     with pytest.raises(SchemaMismatchError):
         conform(batch, schema_of(LongType()))
@@ -175,7 +175,7 @@ def test_a_missing_required_column_fails_the_call_and_an_optional_one_is_null() 
         conform(pa.record_batch({"b": ["x"]}), schema)
 
 
-def test_a_missing_column_takes_its_write_default() -> None:
+def test_missing_column_uses_its_write_default() -> None:
     schema = Schema(
         NestedField(1, "a", LongType(), required=True),
         NestedField(2, "b", StringType(), required=True, write_default="none"),
@@ -183,7 +183,7 @@ def test_a_missing_column_takes_its_write_default() -> None:
     assert conform(pa.record_batch({"a": [1, 2]}), schema).batch.column("b").to_pylist() == ["none", "none"]
 
 
-def test_columns_are_matched_by_name_and_come_out_in_the_tables_order() -> None:
+def test_columns_are_matched_by_name_and_reordered() -> None:
     schema = Schema(NestedField(1, "a", LongType(), required=False), NestedField(2, "b", LongType(), required=False))
     assert conform(pa.record_batch({"b": [2], "a": [1]}), schema).batch.schema.names == ["a", "b"]
 
@@ -227,7 +227,7 @@ def test_nested_columns_are_conformed_inside() -> None:
     assert conform(nested_batch(rows).slice(1), NESTED).batch.to_pylist() == rows[1:]
 
 
-def test_what_does_not_fit_inside_refuses_the_row_under_its_dotted_name() -> None:
+def test_nested_value_out_of_range_rejects_row_with_dotted_name() -> None:
     good = {"person": {"name": "A", "age": 1}, "tags": [1], "scores": [("x", 1)]}
     rows = [
         {**good, "person": {"name": None, "age": 1}},
@@ -261,7 +261,7 @@ def reader(*batches: pa.RecordBatch) -> pa.RecordBatchReader:
     return pa.RecordBatchReader.from_batches(batches[0].schema, list(batches))
 
 
-def test_fail_counts_all_refused_rows_and_names_rows_of_the_whole_input() -> None:
+def test_fail_mode_counts_all_rejected_rows() -> None:
     stream = reader(pairs((1, 1), (2, 2)), pairs((3, 2**40), (4, 4)), pairs((2**40, 5)))
     with pytest.raises(RowsRefusedError) as raised:
         list(ConformedRows(stream, PAIR))
@@ -271,19 +271,19 @@ def test_fail_counts_all_refused_rows_and_names_rows_of_the_whole_input() -> Non
     ]
 
 
-def test_fail_reports_a_bounded_number_of_rows() -> None:
+def test_fail_mode_reports_a_bounded_number_of_rows() -> None:
     batch = pairs(*[(2**40, 1)] * 900)
     with pytest.raises(RowsRefusedError) as raised:
         list(ConformedRows(reader(batch, batch, batch), PAIR))
     assert raised.value.refused.column("row_index").to_pylist() == list(range(1000))
 
 
-def test_the_refusal_keeps_its_type_through_an_arrow_reader() -> None:
+def test_rejection_error_keeps_its_class_through_arrow_reader() -> None:
     with pytest.raises(RowsRefusedError):
         ConformedRows(reader(pairs((2**40, 1))), PAIR).to_reader().read_all()
 
 
-def test_divert_keeps_the_refused_rows_as_they_came() -> None:
+def test_divert_mode_keeps_rejected_rows_unchanged() -> None:
     rows = ConformedRows(reader(pairs((1, 1)), pairs((2**40, 7), (3, 3))), PAIR, on_refused="divert")
     assert pa.Table.from_batches(list(rows)).to_pylist() == [{"a": 1, "b": 1}, {"a": 3, "b": 3}]
     assert rows.refused is not None
@@ -298,6 +298,6 @@ def test_divert_keeps_the_refused_rows_as_they_came() -> None:
     ]
 
 
-def test_an_unknown_way_to_refuse_is_an_error() -> None:
+def test_unknown_on_refused_value_is_rejected() -> None:
     with pytest.raises(InvalidArgumentError, match="on_refused must be 'fail' or 'divert', not 'skip'"):
         ConformedRows(reader(pairs((1, 1))), PAIR, on_refused="skip")

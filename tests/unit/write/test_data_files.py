@@ -37,7 +37,7 @@ def numbered(count: int) -> pa.Table:
     return rows(*[(f"c{n // 40:05d}", n // 10, n) for n in order.tolist()])
 
 
-def test_rows_are_written_sorted_by_the_key_and_the_footer_vouches_for_it(tmp_path: Path) -> None:
+def test_rows_are_written_sorted_with_marker(tmp_path: Path) -> None:
     """FM-6, FM-7, RD-11."""
     staged = write_data_files(context(tmp_path), rows(("b", 1, 1), ("a", 2, 1), ("a", 1, 2), ("a", 1, 1)))
     (file,) = staged.data_files
@@ -48,7 +48,7 @@ def test_rows_are_written_sorted_by_the_key_and_the_footer_vouches_for_it(tmp_pa
     assert staged.written_bytes == file.file_size_bytes == Path(file.file_path).stat().st_size
 
 
-def test_a_table_without_a_key_keeps_the_order_and_makes_no_promise(tmp_path: Path) -> None:
+def test_keyless_table_keeps_row_order_without_marker(tmp_path: Path) -> None:
     """FM-7, RD-11."""
     staged = write_data_files(context(tmp_path, key=()), rows(("b", 1, 1), ("a", 2, 1)))
     (file,) = staged.data_files
@@ -104,7 +104,7 @@ def test_metrics_are_exact(tmp_path: Path) -> None:
     assert upper == {1: "k" * 63 + "l", 2: "n" * 15 + "o", 3: 1.0, 5: 1.0}
 
 
-def test_a_bucket_gets_files_of_its_own_with_its_value(tmp_path: Path) -> None:
+def test_each_bucket_has_its_own_files(tmp_path: Path) -> None:
     transform = BucketTransform(4)
     staged = write_data_files(context(tmp_path, PartitionField(1, 1000, transform, "id1_bucket")), numbered(400))
     of = transform.transform(StringType())
@@ -147,7 +147,7 @@ def test_a_stream_is_written_in_bounded_memory_and_no_row_is_lost(
         assert keys_of(file) == sorted(keys_of(file))
 
 
-def test_a_large_buffer_becomes_files_of_the_target_size_with_key_ranges_that_follow_each_other(tmp_path: Path) -> None:
+def test_large_buffer_is_split_into_consecutive_target_size_files(tmp_path: Path) -> None:
     target = 40_000
     staged = write_data_files(context(tmp_path, properties={TARGET_FILE_SIZE_BYTES: str(target)}), numbered(60_000))
     assert len(staged.data_files) > 3
@@ -170,7 +170,7 @@ def test_a_stream_in_key_order_fills_one_file_across_buffers(tmp_path: Path) -> 
 @pytest.mark.parametrize("ordered", [True, False])
 @pytest.mark.parametrize("key", [(1, 2, 3), ()])
 @pytest.mark.parametrize("batch_rows", [1, 7, 64, 1_000])
-def test_row_groups_take_rows_of_several_batches(
+def test_row_groups_combine_rows_of_several_batches(
     tmp_path: Path, ordered: bool, key: tuple[int, ...], batch_rows: int
 ) -> None:
     """FM-6: however the rows are split into batches, the file has the rows of one batch in order, and keeps the row
@@ -185,7 +185,7 @@ def test_row_groups_take_rows_of_several_batches(
     assert [metadata.row_group(group).num_rows for group in range(metadata.num_row_groups)] == [50] * 6
 
 
-def test_refused_rows_leave_nothing_behind(tmp_path: Path) -> None:
+def test_rejected_rows_leave_no_file(tmp_path: Path) -> None:
     good = numbered(5_000)
     bad = pa.table({"id1": ["x"], "id2": [None], "num_cal": pa.array([1], pa.int32())}, schema=good.schema)
     with pytest.raises(RowsRefusedError):
@@ -195,7 +195,7 @@ def test_refused_rows_leave_nothing_behind(tmp_path: Path) -> None:
     assert files_under(tmp_path) == []
 
 
-def test_diverted_rows_come_back_with_their_place_and_reason(tmp_path: Path) -> None:
+def test_diverted_rows_have_index_and_reason(tmp_path: Path) -> None:
     table = pa.table({"id1": ["a", "b"], "id2": [1, None], "num_cal": [1, 2]})
     staged = write_data_files(context(tmp_path), table, on_refused="divert")
     assert keys_of(staged.data_files[0]) == [("a", 1, 1)]
@@ -213,7 +213,7 @@ def test_diverted_rows_come_back_with_their_place_and_reason(tmp_path: Path) -> 
 
 
 @pytest.mark.parametrize("partitioned", [False, True])
-def test_a_source_that_fails_in_the_middle_leaves_nothing_behind(tmp_path: Path, partitioned: bool) -> None:
+def test_failing_source_leaves_no_file(tmp_path: Path, partitioned: bool) -> None:
     source = numbered(20_000)
 
     def batches() -> Iterator[pa.RecordBatch]:
@@ -229,7 +229,7 @@ def test_a_source_that_fails_in_the_middle_leaves_nothing_behind(tmp_path: Path,
     assert files_under(tmp_path) == []
 
 
-def test_a_file_that_cannot_be_written_leaves_nothing_behind(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_failing_file_write_leaves_no_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     original = ParquetOutput.write_row_group
     calls = []
 
@@ -246,7 +246,7 @@ def test_a_file_that_cannot_be_written_leaves_nothing_behind(tmp_path: Path, mon
     assert files_under(tmp_path) == []
 
 
-def test_the_context_and_the_result_travel_to_executors_and_back(tmp_path: Path) -> None:
+def test_write_context_and_result_can_be_pickled(tmp_path: Path) -> None:
     there = pickle.loads(pickle.dumps(context(tmp_path)))
     parts = [pickle.loads(pickle.dumps(write_data_files(there, rows(key)))) for key in (("a", 1, 1), ("b", 1, 1))]
     merged = StagedFiles.merge(parts)
@@ -257,7 +257,7 @@ def test_the_context_and_the_result_travel_to_executors_and_back(tmp_path: Path)
     assert files_under(tmp_path) == []
 
 
-def test_an_unknown_codec_is_an_error_before_anything_is_written(tmp_path: Path) -> None:
+def test_unknown_codec_is_rejected_before_writing(tmp_path: Path) -> None:
     with pytest.raises(InvalidArgumentError, match="compression-codec must be one of zstd"):
         write_data_files(context(tmp_path, properties={COMPRESSION_CODEC: "zip"}), rows(("a", 1, 1)))
     assert files_under(tmp_path) == []

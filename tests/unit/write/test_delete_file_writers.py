@@ -47,7 +47,7 @@ def field_ids(file: DeleteFile) -> dict[str, int]:
 # -- position deletes -------------------------------------------------------------------------------------------------
 
 
-def test_da_1_a_position_delete_file_names_one_data_file_exactly(tmp_path: Path) -> None:
+def test_da_1_position_delete_file_names_exactly_one_data_file(tmp_path: Path) -> None:
     """FM-10, DA-1, DA-10."""
     ctx = context(tmp_path, PartitionField(1, 1000, BucketTransform(4), "bucket"))
     (data,) = write_data_files(ctx, rows(("a", 1, 1), ("a", 1, 2), ("a", 1, 3))).data_files
@@ -67,7 +67,7 @@ def test_da_1_a_position_delete_file_names_one_data_file_exactly(tmp_path: Path)
     assert delete.file_size_bytes == Path(delete.file_path).stat().st_size < 2_000
 
 
-def test_a_v3_table_takes_no_position_delete_files(tmp_path: Path) -> None:
+def test_v3_table_rejects_position_delete_files(tmp_path: Path) -> None:
     ctx = context(tmp_path, format_version=3)
     (data,) = write_data_files(ctx, rows(("a", 1, 1))).data_files
     with pytest.raises(UnsupportedFeatureError, match="deletion vectors"):
@@ -108,7 +108,7 @@ def test_da_5_floating_point_columns_are_refused(tmp_path: Path, kind: FloatType
     assert files_under(tmp_path) == []
 
 
-def test_columns_that_rows_cannot_be_deleted_by_are_named(tmp_path: Path) -> None:
+def test_invalid_delete_column_error_names_it(tmp_path: Path) -> None:
     schema = Schema(
         NestedField(1, "name", StringType(), required=True),
         NestedField(2, "tags", ListType(3, LongType(), element_required=False), required=False),
@@ -136,7 +136,7 @@ def test_a_long_stream_of_keys_becomes_several_files(tmp_path: Path) -> None:
     assert write_equality_deletes(ctx, keys.slice(0, 0), spec_id=0) == []
 
 
-def test_a_partitioned_delete_carries_its_partition_and_a_void_spec_its_nulls(tmp_path: Path) -> None:
+def test_delete_entry_has_its_partition_or_void_nulls(tmp_path: Path) -> None:
     keys = pa.table({"id1": ["a"]})
     bucketed = context(tmp_path, PartitionField(1, 1000, BucketTransform(4), "bucket"))
     assert write_equality_delete_file(bucketed, keys, spec_id=1, partition=(3,)).partition == (3,)

@@ -64,7 +64,7 @@ def test_vectors_of_several_data_files_share_a_puffin_file(tmp_path: Path) -> No
         assert decode_vector(content, entry.file_path) == positions
 
 
-def test_a_vector_in_its_file_has_the_bytes_of_the_reference_implementation(tmp_path: Path) -> None:
+def test_vector_bytes_match_the_reference_implementation(tmp_path: Path) -> None:
     ctx, data, _ = two_data_files(tmp_path)
     (vector,) = write_deletion_vectors(ctx, {data: at(1, 3, 5, 7, 9)})
     content = Path(vector.file_path).read_bytes()
@@ -74,7 +74,7 @@ def test_a_vector_in_its_file_has_the_bytes_of_the_reference_implementation(tmp_
     assert blob == (VECTORS / "alternating.bin").read_bytes()
 
 
-def test_nothing_is_left_when_a_later_file_fails(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_failing_later_file_leaves_no_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(deletion_vectors, "PUFFIN_BYTES", 1)
     ctx, first, second = two_data_files(tmp_path)
     before = files_under(tmp_path)
@@ -90,7 +90,7 @@ def test_nothing_is_left_when_a_later_file_fails(tmp_path: Path, monkeypatch: py
     assert files_under(tmp_path) == before
 
 
-def test_a_v2_table_has_no_vectors(tmp_path: Path) -> None:
+def test_v2_table_rejects_deletion_vectors(tmp_path: Path) -> None:
     ctx = context(tmp_path)
     (data,) = write_data_files(ctx, key_rows(("a", 1, 1))).data_files
     with pytest.raises(UnsupportedFeatureError, match="format version 2 does not support deletion vectors"):
@@ -116,26 +116,26 @@ def counts(files: RowDeleteFiles) -> tuple[list[tuple[str, int]], list[tuple[str
     )  # type: ignore[return-value]
 
 
-def test_v2_adds_a_position_delete_file_beside_the_others(tmp_path: Path) -> None:
+def test_v2_adds_another_position_delete_file(tmp_path: Path) -> None:
     assert counts(deleted_again(tmp_path, 2)) == ([("PARQUET", 1)], [])
 
 
-def test_v2_folds_the_files_of_a_data_file_into_one_on_demand(tmp_path: Path) -> None:
+def test_v2_merges_position_delete_files_on_request(tmp_path: Path) -> None:
     assert counts(deleted_again(tmp_path, 2, fold=True)) == ([("PARQUET", 3)], [("PARQUET", 1), ("PARQUET", 1)])
 
 
-def test_v3_replaces_the_vector_by_one_that_contains_it(tmp_path: Path) -> None:
+def test_v3_replaces_the_vector_by_a_superset(tmp_path: Path) -> None:
     """DA-7."""
     assert counts(deleted_again(tmp_path, 3)) == ([("PUFFIN", 3)], [("PUFFIN", 2)])
 
 
-def test_the_first_vector_after_an_upgrade_absorbs_the_position_delete_files(tmp_path: Path) -> None:
+def test_first_vector_after_upgrade_merges_position_deletes(tmp_path: Path) -> None:
     """DA-7: if there is a vector, position delete files are not read, so the vector must contain their rows."""
     absorbed = deleted_again(tmp_path, 2, upgrade=True)
     assert counts(absorbed) == ([("PUFFIN", 3)], [("PARQUET", 1), ("PARQUET", 1)])
 
 
-def test_rows_that_are_deleted_already_cost_no_new_vector(tmp_path: Path) -> None:
+def test_already_deleted_rows_create_no_new_vector(tmp_path: Path) -> None:
     table = new_table(new_catalog(tmp_path))
     table.append(rows("a", 0, 1, 2))
     table.delete("id = 1", mode="scan")
@@ -145,7 +145,7 @@ def test_rows_that_are_deleted_already_cost_no_new_vector(tmp_path: Path) -> Non
 
 
 @pytest.mark.parametrize(("offset", "reason"), [(4, "states"), (8, "begins with"), (20, "checksum")])
-def test_a_damaged_puffin_file_is_named(tmp_path: Path, offset: int, reason: str) -> None:
+def test_damaged_puffin_file_error_names_it(tmp_path: Path, offset: int, reason: str) -> None:
     """DA-8: never "no deletes"."""
     table = new_table(new_catalog(tmp_path))
     table.append(rows("a", 0, 1, 2))
@@ -163,7 +163,7 @@ def test_a_damaged_puffin_file_is_named(tmp_path: Path, offset: int, reason: str
         new_catalog(tmp_path).load_table("db.t").scan().to_arrow()
 
 
-def test_one_file_of_vectors_for_a_delete_over_partitions(tmp_path: Path) -> None:
+def test_delete_across_partitions_writes_one_puffin_file(tmp_path: Path) -> None:
     table = new_table(new_catalog(tmp_path), partition_by=["region"])
     table.append(rows("a", 1, 2, 3))
     table.append(rows("b", 1, 2, 3))

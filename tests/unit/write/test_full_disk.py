@@ -43,7 +43,7 @@ def files_end_at(byte_count: int) -> Iterator[None]:
 
 @pytest.mark.skipif(sys.platform == "win32", reason="no limits of a process")
 @pytest.mark.parametrize("name", WRITES)
-def test_the_error_is_that_of_the_disk_and_nothing_is_left(tmp_path: Path, name: str) -> None:
+def test_full_disk_raises_storage_error_and_leaves_no_file(tmp_path: Path, name: str) -> None:
     catalog = new_lake(tmp_path / "lake")
     table = catalog.create_table("db.t", SCHEMA, key=["id"])
     for _ in range(2):

@@ -10,7 +10,7 @@ from tableformat.errors import InvalidKeyError, UnknownColumnError
 from tableformat.write.rows.last_per_key import last_row_per_key
 
 
-def test_temporary_files_are_gone_when_the_reader_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_temporary_files_are_removed_with_the_reader(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     table = pa.table({"k": list(range(1000))})
     reader = last_row_per_key(table.to_reader(10), ["k"], memory_bytes=1)

@@ -52,7 +52,7 @@ def written(catalog: tf.Catalog, properties: Mapping[str, str], **options: Any) 
     }
 
 
-def test_each_mode_says_what_entries_have(catalog: tf.Catalog) -> None:
+def test_metrics_mode_determines_entry_statistics(catalog: tf.Catalog) -> None:
     """FM-8: modes for one column, and the default for all others; the key keeps the bounds that deletes use."""
     modes = {"default": "none", "column.text": "Truncate(3)", "column.price": "counts", "column.place.town": "full"}
     assert written(catalog, {METRICS + name: mode for name, mode in modes.items()}) == {
@@ -63,7 +63,7 @@ def test_each_mode_says_what_entries_have(catalog: tf.Catalog) -> None:
     }
 
 
-def test_the_default_of_iceberg_leaves_keys_sharper(catalog: tf.Catalog) -> None:
+def test_default_mode_keeps_full_key_bounds(catalog: tf.Catalog) -> None:
     """FM-8."""
     assert written(catalog, {METRICS + "default": "truncate(16)"}) == {
         "id": (True, 64, 64),
@@ -73,7 +73,7 @@ def test_the_default_of_iceberg_leaves_keys_sharper(catalog: tf.Catalog) -> None
     }
 
 
-def test_a_key_may_lose_its_bounds_by_name_only(catalog: tf.Catalog) -> None:
+def test_key_bounds_are_dropped_only_by_explicit_column_mode(catalog: tf.Catalog) -> None:
     """FM-8: equality and range deletes still apply to the rows."""
     assert written(catalog, {METRICS + "column.id": "none"})["id"] == (False, 0, 0)
     table = catalog.load_table("db.t")
@@ -81,13 +81,13 @@ def test_a_key_may_lose_its_bounds_by_name_only(catalog: tf.Catalog) -> None:
     assert table.refresh().scan().to_arrow().num_rows == 0
 
 
-def test_the_first_columns_have_metrics_where_others_are_too_many(catalog: tf.Catalog) -> None:
+def test_only_the_first_columns_have_metrics_in_wide_tables(catalog: tf.Catalog) -> None:
     """FM-8: counted as Iceberg does, columns inside of structs last; the key keeps its bounds."""
     metrics = written(catalog, {METRICS + "max-inferred-column-defaults": "2"})
     assert [name for name, (has_counts, *_) in metrics.items() if has_counts] == ["id", "text"]
 
 
-def test_columns_are_counted_in_the_order_of_iceberg() -> None:
+def test_columns_are_counted_in_iceberg_order() -> None:
     """FM-8: a struct's own columns before those deeper down; elements of lists count too."""
     deep = StructType(
         NestedField(11, "b", StringType()), NestedField(12, "c", StructType(NestedField(13, "d", LongType())))
@@ -106,7 +106,7 @@ def test_columns_are_counted_in_the_order_of_iceberg() -> None:
 
 
 @pytest.mark.parametrize("mode", ["", "some", "truncate", "truncate(0)", "truncate(x)", "truncate(-1)"])
-def test_what_is_no_mode_is_refused(catalog: tf.Catalog, mode: str) -> None:
+def test_invalid_metrics_mode_is_rejected(catalog: tf.Catalog, mode: str) -> None:
     """FM-25."""
     for name in ("default", "column.id"):
         with pytest.raises(InvalidArgumentError, match=r"truncate\(n\)"):
@@ -116,7 +116,7 @@ def test_what_is_no_mode_is_refused(catalog: tf.Catalog, mode: str) -> None:
         table.set_properties({METRICS + "default": mode})
 
 
-def test_columns_of_range_partitions_keep_whole_bounds(catalog: tf.Catalog) -> None:
+def test_range_partition_columns_keep_full_bounds(catalog: tf.Catalog) -> None:
     """RP-7: regardless of whether the partitions or the property are set first."""
     ranges = tf.RangePartitions(on=["id"], bounds=[("a", "z")])
     assert written(catalog, {METRICS + "default": "none"}, range_partitions=ranges)["id"] == (True, 100, 100)
@@ -130,7 +130,7 @@ def test_columns_of_range_partitions_keep_whole_bounds(catalog: tf.Catalog) -> N
 
 
 @pytest.mark.parametrize("mode", ["none", "counts", "truncate(1)", "full"])
-def test_added_files_are_in_the_partition_of_their_rows_whatever_the_mode(
+def test_added_files_are_partitioned_correctly_in_any_metrics_mode(
     catalog: tf.Catalog, tmp_path: Path, mode: str
 ) -> None:
     """LK-10, FM-8: the partition is read off bounds that the table does not keep; it was null, and filters took the

@@ -69,7 +69,7 @@ def insert_by_duckdb(catalog: tf.Catalog) -> None:
 
 @pytest.mark.parametrize("version", ["2", "3"])
 @pytest.mark.parametrize("verb", VERBS)
-def test_a_row_without_the_struct_has_null_there(tmp_path: Path, verb: str, version: str) -> None:
+def test_row_without_the_struct_stores_null(tmp_path: Path, verb: str, version: str) -> None:
     catalog = catalog_at(tmp_path)
     table = new_table(catalog, version, *COLUMNS)
     table.append([FULL])
@@ -90,7 +90,7 @@ def test_a_row_without_the_struct_has_null_there(tmp_path: Path, verb: str, vers
     ],
     ids=["compact", "keep", "copy-on-write", "overwrite"],
 )
-def test_rows_older_than_the_struct_can_be_written_again(
+def test_rows_older_than_the_struct_can_be_rewritten(
     tmp_path: Path, change: Callable[[tf.Table], Any], version: str
 ) -> None:
     table = new_table(catalog_at(tmp_path), version)
@@ -104,7 +104,7 @@ def test_rows_older_than_the_struct_can_be_written_again(
     assert rows == [{"id": row, "v": v, "st": None, "deep": None} for row, v in ((2, "b"), (3, "c"))]
 
 
-def test_a_null_that_is_not_under_a_null_struct_is_refused(tmp_path: Path) -> None:
+def test_null_in_required_field_of_non_null_struct_is_rejected(tmp_path: Path) -> None:
     table = new_table(catalog_at(tmp_path), "2", *COLUMNS)
     with pytest.raises(RowsRefusedError):
         table.append([{"id": 1, "st": {"f": None}}])
@@ -113,7 +113,7 @@ def test_a_null_that_is_not_under_a_null_struct_is_refused(tmp_path: Path) -> No
     assert table.scan().count() == 0
 
 
-def test_a_struct_without_fields_is_refused_where_it_would_come_to_be(tmp_path: Path) -> None:
+def test_empty_struct_is_rejected_at_definition(tmp_path: Path) -> None:
     """FM-22: Parquet cannot hold one."""
     catalog = catalog_at(tmp_path)
     empty = pa.schema([("id", pa.int64()), ("s", pa.struct([])), ("l", pa.list_(pa.struct([])))])

@@ -92,7 +92,7 @@ def one_column(kind: IcebergType, values: list[object]) -> tuple[Schema, pa.Reco
         if transform.can_transform(kind)
     ],
 )
-def test_partition_values_are_those_of_the_specification_in_internal_form(
+def test_partition_values_match_the_specification(
     kind: IcebergType, values: list[object], transform: Transform
 ) -> None:
     """FM-31: nanoseconds too, before 1970 as well."""
@@ -117,7 +117,7 @@ FAR = [-(2**63), -62_135_596_800_000_001, -1, None, 253_402_300_800_000_000, 9_2
     ],
 )
 @pytest.mark.parametrize("kind", [TimestampType(), TimestamptzType()])
-def test_moments_in_all_years_have_their_partition(
+def test_timestamps_of_all_years_have_a_partition(
     transform: Transform, expected: list[int | None], kind: IcebergType
 ) -> None:
     """FM-31: filters left out the files of years that PyArrow's calendar has not got."""
@@ -128,7 +128,7 @@ def test_moments_in_all_years_have_their_partition(
 
 
 @pytest.mark.parametrize("micros", [FAR[0], FAR[-1]])
-def test_hours_that_no_partition_value_holds_are_refused(micros: int) -> None:
+def test_timestamps_beyond_the_hour_partition_range_are_rejected(micros: int) -> None:
     """FM-31: in 32 bits they were counted from the other end."""
     schema, batch = one_column(TimestampType(), [0, micros])
     router = SpecRouter(PartitionSpec(PartitionField(1, 1000, HourTransform(), "p"), spec_id=1), schema)
@@ -137,7 +137,7 @@ def test_hours_that_no_partition_value_holds_are_refused(micros: int) -> None:
 
 
 @pytest.mark.parametrize("transform", [DayTransform(), HourTransform(), YearTransform(), BucketTransform(4)], ids=str)
-def test_the_least_nanoseconds_are_partitioned(transform: Transform) -> None:
+def test_smallest_nanosecond_timestamps_are_partitioned(transform: Transform) -> None:
     """FM-31: PyArrow rounds them to the other end."""
     nanos, micros = one_column(TimestampNanoType(), [-(2**63)]), one_column(TimestampType(), [-9_223_372_036_854_776])
     found = [
@@ -148,9 +148,7 @@ def test_the_least_nanoseconds_are_partitioned(transform: Transform) -> None:
 
 
 @pytest.mark.parametrize(("precision", "value"), [(4, "-9999"), (38, "-" + "9" * 38)])
-def test_a_decimal_that_is_truncated_out_of_its_type_names_the_field(
-    tmp_path: Path, precision: int, value: str
-) -> None:
+def test_truncated_decimal_overflow_error_names_the_field(tmp_path: Path, precision: int, value: str) -> None:
     """The error used to name a value that the caller had not given, and no column."""
     schema = pa.schema([("id", pa.int64()), ("amount", pa.decimal128(precision, 0))])
     catalog = new_lake(tmp_path)
@@ -161,7 +159,7 @@ def test_a_decimal_that_is_truncated_out_of_its_type_names_the_field(
     assert table.scan().count() == 2
 
 
-def test_rows_are_split_by_every_combination_and_keep_their_order() -> None:
+def test_rows_are_split_by_partition_in_order() -> None:
     schema = Schema(
         NestedField(1, "a", StringType(), required=False),
         NestedField(2, "b", LongType(), required=False),
@@ -179,14 +177,14 @@ def test_rows_are_split_by_every_combination_and_keep_their_order() -> None:
     assert parts == {("x", 1): [0, 4], (None, 1): [1, 3], ("x", 2): [2]}
 
 
-def test_not_a_number_is_one_partition_across_batches() -> None:
+def test_nan_is_one_partition_across_batches() -> None:
     schema, batch = one_column(DoubleType(), [float("nan"), 1.0])
     router = SpecRouter(PartitionSpec(PartitionField(1, 1000, IdentityTransform(), "x"), spec_id=1), schema)
     first, second = router.route(batch), router.route(batch)
     assert set(first.partitions) == set(second.partitions)
 
 
-def test_both_zeros_are_partitions_of_their_own(tmp_path: Path) -> None:
+def test_positive_and_negative_zero_are_separate_partitions(tmp_path: Path) -> None:
     """DA-3: if both zeros were in one file, its entry would name one of them, and be wrong about the rows of the
     other."""
     with new_lake(tmp_path / "lake") as catalog:
@@ -200,7 +198,7 @@ def test_both_zeros_are_partitions_of_their_own(tmp_path: Path) -> None:
         assert table.verify(deep=True).is_clean
 
 
-def test_a_source_column_inside_a_struct_is_found() -> None:
+def test_partition_source_in_a_struct_is_found() -> None:
     schema = Schema(
         NestedField(1, "s", StructType(NestedField(2, "day", DateType(), required=False)), required=False),
     )

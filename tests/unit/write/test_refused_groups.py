@@ -55,7 +55,7 @@ NEW = rows_of(("a", 7, 1), ("b", 8, 1), ("a", 9, TOO_LARGE), ("c", 1, 1), ("b", 
 
 @pytest.mark.parametrize("carrier", [lambda rows: rows, one_by_one], ids=["table", "stream"])
 @pytest.mark.parametrize("held_bytes", [held_batches.HELD_BYTES, 0])
-def test_message_with_a_refused_row_is_refused_whole(
+def test_message_with_a_rejected_row_is_rejected_entirely(
     table: tf.Table, carrier: Any, held_bytes: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """CP-24: also if the bad row is after the good ones; the old message stays."""
@@ -74,14 +74,14 @@ def test_message_with_a_refused_row_is_refused_whole(
     assert result.added_row_count == 3
 
 
-def test_row_without_a_prefix_takes_nobody_along(table: tf.Table) -> None:
+def test_row_with_null_prefix_rejects_only_itself(table: tf.Table) -> None:
     """CP-24: it is unknown which message the row belongs to."""
     result = table.replace(rows_of(("a", 7, 1), (None, 8, 1)), prefix=["id"], on_refused="divert")
     assert live_tuples(table.refresh()) == [("a", 7, 1), ("b", 1, 0)]
     assert [row for row, _ in refused(result)] == [1]
 
 
-def test_replacement_of_whole_keys_and_upsert_go_by_the_key(table: tf.Table) -> None:
+def test_upsert_and_whole_key_replacement_reject_by_key(table: tf.Table) -> None:
     """CP-24: if the newest state of a key was rejected, an older state is not stored instead."""
     new = rows_of(("a", 1, 5), ("a", 2, 5), ("a", 1, TOO_LARGE))
     for verb in (table.upsert, table.replace):
@@ -92,7 +92,7 @@ def test_replacement_of_whole_keys_and_upsert_go_by_the_key(table: tf.Table) -> 
     assert live_tuples(table.refresh()) == [("a", 1, 0), ("a", 2, 5), ("b", 1, 0)]
 
 
-def test_refused_event_leaves_the_row_that_is_there(table: tf.Table) -> None:
+def test_rejected_event_keeps_the_stored_row(table: tf.Table) -> None:
     """CP-24: its key is not deleted, and an older event of the key is not applied instead."""
     events = rows_of(("a", 1, 5), ("a", 1, TOO_LARGE), ("a", 2, 5), ("b", 1, None))
     events = events.append_column("_op", pa.array(["U", "U", "U", "D"])).append_column("_ts", pa.array([1, 2, 1, 1]))
@@ -102,7 +102,7 @@ def test_refused_event_leaves_the_row_that_is_there(table: tf.Table) -> None:
 
 
 @pytest.mark.parametrize("batched", [one_by_one, lambda rows: rows])
-def test_events_are_named_by_their_place_in_the_input(table: tf.Table, batched: Any) -> None:
+def test_rejected_events_have_their_input_index(table: tf.Table, batched: Any) -> None:
     """Earlier events of a key count as input rows, although its last event replaces them."""
     events = rows_of(("a", 1, 1), ("a", 1, 2), ("c", 1, 5), ("a", 1, TOO_LARGE), ("b", 1, 9), ("c", 1, TOO_LARGE))
     events = events.append_column("_op", pa.array(["U"] * 6)).append_column("_ts", pa.array(range(6)))
@@ -115,7 +115,7 @@ def test_events_are_named_by_their_place_in_the_input(table: tf.Table, batched: 
     assert live_tuples(table.refresh()) == [("a", 1, 0), ("a", 2, 0), ("b", 1, 9)]
 
 
-def test_transaction_keeps_messages_whole(table: tf.Table) -> None:
+def test_transaction_does_not_split_messages(table: tf.Table) -> None:
     """CP-24."""
     with table.transaction() as tx:
         tx.delete_prefix({"id": "b"})
@@ -127,7 +127,7 @@ def test_transaction_keeps_messages_whole(table: tf.Table) -> None:
 # -- intervals
 
 
-def test_rows_outside_of_the_interval_are_diverted_when_asked(table: tf.Table) -> None:
+def test_rows_outside_the_interval_are_diverted_on_request(table: tf.Table) -> None:
     """The caller sets the interval, regardless of the rows: rows that do not fit or lie outside it are left out."""
     new = rows_of(("a", 1, 1), ("a", 99, 1), ("b", 2, TOO_LARGE))
     result = table.replace_interval(new, on="n", lower=1, upper=2, on_refused="divert")
@@ -139,7 +139,7 @@ def test_rows_outside_of_the_interval_are_diverted_when_asked(table: tf.Table) -
 # -- writers in other processes
 
 
-def test_staged_replacement_keeps_messages_whole(table: tf.Table) -> None:
+def test_staged_replacement_does_not_split_messages(table: tf.Table) -> None:
     """CP-24."""
     write = table.new_write(kind="replace", prefix=["id"])
     result = table.commit(write, [write.write(NEW, on_refused="divert"), write.write(rows_of(("d", 1, 1)))])
@@ -160,7 +160,7 @@ def parts_of_one_message(write: Any) -> Iterator[list[Any]]:
     yield [bad, write.cover(pa.table({"id": ["a"]}))]
 
 
-def test_message_that_two_writers_have_parts_of_is_not_stored_in_part(table: tf.Table) -> None:
+def test_message_split_between_writers_is_not_stored_partially(table: tf.Table) -> None:
     """CP-24: neither writer knows of the other's rows, the commit does."""
     write = table.new_write(kind="replace", prefix=["id"])
     for staged in parts_of_one_message(write):

@@ -35,7 +35,7 @@ TABLE = pa.table({"id": [1, 2], "name": ["a", None]})
     ],
     ids=lambda rows: type(rows).__name__,
 )
-def test_every_carrier_of_arrow_data_gives_the_same_rows(rows: object) -> None:
+def test_all_arrow_data_sources_return_the_same_rows(rows: object) -> None:
     assert as_reader(rows).read_all().to_pylist() == TABLE.to_pylist()
 
 
@@ -44,12 +44,12 @@ def test_a_duckdb_relation_is_read() -> None:
         assert as_reader(connection.sql("SELECT 1 AS id")).read_all().to_pylist() == [{"id": 1}]
 
 
-def test_pandas_not_a_number_is_null_and_the_index_is_no_column() -> None:
+def test_pandas_nan_is_null_and_index_is_not_a_column() -> None:
     frame = pd.DataFrame({"x": [1.0, float("nan")]}, index=["a", "b"])
     assert as_reader(frame).read_all().to_pylist() == [{"x": 1.0}, {"x": None}]
 
 
-def test_values_of_a_frame_take_the_type_of_the_table_where_arrow_has_none() -> None:
+def test_pandas_values_use_the_table_type_if_arrow_infers_none() -> None:
     schema = pa.schema([("id", pa.int64()), ("wide", pa.decimal128(38, 0))])
     frame = pd.DataFrame({"id": [1, 2], "wide": [2**70, None]})
     assert as_reader(frame, schema=schema).read_all()["wide"].to_pylist() == [2**70, None]
@@ -62,7 +62,7 @@ def test_values_of_a_frame_take_the_type_of_the_table_where_arrow_has_none() -> 
 
 
 @pytest.mark.parametrize("frame_of", [pa.table, pd.DataFrame, pl.DataFrame])
-def test_portions_are_read_one_after_the_other(frame_of: Callable[[dict[str, list[int]]], Any]) -> None:
+def test_portions_are_read_lazily(frame_of: Callable[[dict[str, list[int]]], Any]) -> None:
     taken = []
 
     def portions() -> Iterator[Any]:
@@ -76,14 +76,14 @@ def test_portions_are_read_one_after_the_other(frame_of: Callable[[dict[str, lis
     assert as_reader([frame_of({"id": [7]}), frame_of({"id": [8]})]).read_all()["id"].to_pylist() == [7, 8]
 
 
-def test_portion_with_other_types_is_named() -> None:
+def test_portion_with_different_types_is_named_in_the_error() -> None:
     """In pandas, an integer column with a null is a float column."""
     portions = (pd.DataFrame({"id": ids}) for ids in ([1, 2], [3, None]))
     with pytest.raises(InvalidArgumentError, match=r"portion 1 of rows has the columns \(id double\)"):
         as_reader(portions).read_all()
 
 
-def test_a_lazy_frame_is_computed_while_it_is_read() -> None:
+def test_lazy_frame_is_computed_on_read() -> None:
     frame = pl.DataFrame(TABLE).lazy().with_columns(pl.col("id") * 2).filter(pl.col("id") > 2)
     assert as_reader(frame).read_all().to_pylist() == [{"id": 4, "name": None}]
     empty = as_reader(frame.filter(pl.col("id") > 9))
@@ -98,13 +98,13 @@ def test_a_dict_is_one_row() -> None:
         as_reader({"id": [1], "tags": ["a"]}, schema=nested)
 
 
-def test_dicts_keep_the_time_zone_that_a_cast_to_the_tables_type_would_drop() -> None:
+def test_dicts_keep_their_time_zone() -> None:
     schema = pa.schema([pa.field("ts", pa.timestamp("us"))])
     aware = dt.datetime(2026, 1, 1, 12, tzinfo=dt.UTC)
     assert as_reader([{"ts": aware}], schema=schema).schema.field("ts").type.tz is not None
 
 
 @pytest.mark.parametrize("rows", [42, "text", b"bytes", {"a": [1]}, [1, 2], None, iter([1])])
-def test_anything_else_is_refused_with_what_is_accepted(rows: object) -> None:
+def test_unsupported_rows_error_lists_accepted_types(rows: object) -> None:
     with pytest.raises(InvalidArgumentError, match="accepted are a pyarrow Table"):
         as_reader(rows)

@@ -34,7 +34,7 @@ def test_rd_4_every_key_type_is_in_byte_order_with_nulls_first(column: pa.Array,
     assert [value for (value,) in in_order(column)] == expected
 
 
-def test_rows_of_equal_keys_stay_as_they_came() -> None:
+def test_sort_is_stable() -> None:
     key = pa.array([1, 0, 1, 0] * 100)
     order = sorting_order([key])
     assert order is not None
@@ -50,9 +50,7 @@ def test_rows_of_equal_keys_stay_as_they_came() -> None:
         (["ab", "ca"], False),
     ],
 )
-def test_batches_are_in_order_where_each_is_and_follows_the_one_before(
-    parts: list[str], is_in_order: bool, rows_each: int
-) -> None:
+def test_sortedness_check_agrees_across_batches(parts: list[str], is_in_order: bool, rows_each: int) -> None:
     """FM-6: whether large batches are checked one by one or small ones together."""
     columns = [[value for value in part for _ in range(rows_each)] for part in parts]
     batches = [pa.record_batch({"id": pa.array(column, pa.large_string())}) for column in columns]
@@ -72,7 +70,7 @@ def test_batches_are_in_order_where_each_is_and_follows_the_one_before(
         ((1, "b"), (None, "c"), False),
     ],
 )
-def test_a_run_continues_a_file_when_its_first_key_is_not_below_the_last(
+def test_sorted_run_continues_a_file_if_keys_do_not_decrease(
     previous: tuple[object, ...], first: tuple[object, ...], expected: bool
 ) -> None:
     types = (pa.int64(), pa.large_string())

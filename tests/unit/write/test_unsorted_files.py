@@ -30,7 +30,7 @@ def is_sorted(file: DataFile) -> bool:
     return sorted_by(metadata.metadata) is not None
 
 
-def test_rows_stay_in_the_order_in_which_they_came(catalog: tf.Catalog) -> None:
+def test_unsorted_file_keeps_the_written_row_order(catalog: tf.Catalog) -> None:
     """FM-28: the file promises nothing, and is read as one of another writer."""
     table = catalog.create_table("db.t", SCHEMA, key=["id", "n"], properties={SORT: "none"})
     rows = shuffled()
@@ -45,7 +45,7 @@ def test_rows_stay_in_the_order_in_which_they_came(catalog: tf.Catalog) -> None:
     assert files(sorted_table)[0].sort_order_id is not None
 
 
-def test_every_verb_reaches_the_rows_and_compaction_sorts_them(catalog: tf.Catalog) -> None:
+def test_operations_work_on_unsorted_files_and_compaction_sorts_them(catalog: tf.Catalog) -> None:
     """FM-28, RD-11: the same rows as in a table that is sorted."""
     tables = [
         catalog.create_table(f"db.{sort}", SCHEMA, key=["id", "n"], properties={SORT: sort}) for sort in ("key", "none")
@@ -66,7 +66,7 @@ def test_every_verb_reaches_the_rows_and_compaction_sorts_them(catalog: tf.Catal
     assert tables[1].scan().to_arrow().sort_by(in_order) == expected
 
 
-def test_another_order_is_refused(catalog: tf.Catalog) -> None:
+def test_invalid_sort_property_is_rejected(catalog: tf.Catalog) -> None:
     """FM-25, FM-28."""
     with pytest.raises(InvalidArgumentError, match="one of key, none"):
         catalog.create_table("db.t", SCHEMA, key=["id"], properties={SORT: "value"})

@@ -44,7 +44,7 @@ def foreign(catalog: tf.Catalog, *, partition_by: tuple[str, ...] = (), **proper
 
 
 @pytest.mark.parametrize("version", ["2", "3"])
-def test_a_foreign_table_gets_a_key(catalog: tf.Catalog, version: str) -> None:
+def test_adopt_adds_a_key_to_a_foreign_table(catalog: tf.Catalog, version: str) -> None:
     """LK-9: nothing is read, and everything that needs a key works then."""
     iceberg = foreign(catalog, partition_by=("at",))
     iceberg.append(rows(1, 2))
@@ -68,7 +68,7 @@ def test_a_foreign_table_gets_a_key(catalog: tf.Catalog, version: str) -> None:
     assert catalog.adopt_table("db.t").required_columns == ()
 
 
-def test_nulls_are_found_where_they_are(catalog: tf.Catalog) -> None:
+def test_adopt_rejects_null_keys_on_any_branch(catalog: tf.Catalog) -> None:
     """LK-9: on any branch, but not nulls in deleted rows."""
     foreign(catalog).append(rows(1, None))
     table = catalog.load_table("db.t")
@@ -84,7 +84,7 @@ def test_nulls_are_found_where_they_are(catalog: tf.Catalog) -> None:
 
 
 @pytest.mark.parametrize("branch", ["main", "new"])
-def test_a_commit_between_look_and_promise_is_a_conflict(
+def test_commit_between_check_and_key_change_conflicts(
     catalog: tf.Catalog, monkeypatch: pytest.MonkeyPatch, branch: str
 ) -> None:
     """LK-9: the commit may have added a null, also to a branch that was created in the meantime."""
@@ -105,7 +105,7 @@ def test_a_commit_between_look_and_promise_is_a_conflict(
     assert catalog.load_table("db.t").key == ()
 
 
-def test_what_can_be_no_key_says_so(catalog: tf.Catalog) -> None:
+def test_invalid_key_columns_are_rejected(catalog: tf.Catalog) -> None:
     """LK-9"""
     foreign(catalog).append(rows(1))
     with pytest.raises(InvalidKeyError):
@@ -124,7 +124,7 @@ def keyed(catalog: tf.Catalog, **options: Any) -> tf.Table:
 
 
 @pytest.mark.parametrize("version", ["2", "3"])
-def test_files_are_added_where_they_are(catalog: tf.Catalog, tmp_path: Path, version: str) -> None:
+def test_add_files_keeps_file_locations(catalog: tf.Catalog, tmp_path: Path, version: str) -> None:
     """LK-10"""
     table = keyed(catalog, partition_by=["at"], properties={"format-version": version})
     table.append(rows(1))
@@ -161,7 +161,7 @@ JOBS: dict[str, Callable[[tf.Table], Any]] = {
 
 @pytest.mark.parametrize("is_known", [False, True])
 @pytest.mark.parametrize("job", JOBS.values(), ids=JOBS)
-def test_a_file_whose_rows_are_in_other_files_is_not_added_again(
+def test_add_files_rejects_file_whose_rows_were_rewritten(
     catalog: tf.Catalog, tmp_path: Path, job: Callable[[tf.Table], Any], is_known: bool
 ) -> None:
     """LK-10: otherwise its rows would be in the table twice, also if the handle does not know the commits in
@@ -179,7 +179,7 @@ def test_a_file_whose_rows_are_in_other_files_is_not_added_again(
     assert [row[0] for row in live_tuples(table)] == [7, 7, 8, 8]
 
 
-def test_a_file_that_was_deleted_whole_comes_back(catalog: tf.Catalog, tmp_path: Path) -> None:
+def test_fully_deleted_file_may_be_added_again(catalog: tf.Catalog, tmp_path: Path) -> None:
     """LK-10: the same as in Iceberg's add_files; not if some of its rows may be in other files."""
     table = keyed(catalog)
     pq.write_table(rows(7, 8), tmp_path / "a.parquet")
@@ -193,7 +193,7 @@ def test_a_file_that_was_deleted_whole_comes_back(catalog: tf.Catalog, tmp_path:
 
 
 @pytest.mark.parametrize("spelt", ["file://{}", "file:{}", "file://localhost{}", "file:///{}", "{}/../link/a.parquet"])
-def test_a_file_is_one_however_its_location_is_spelt(catalog: tf.Catalog, tmp_path: Path, spelt: str) -> None:
+def test_file_spellings_are_recognized_as_one_file(catalog: tf.Catalog, tmp_path: Path, spelt: str) -> None:
     """LK-10"""
     table = keyed(catalog)
     (tmp_path / "files").mkdir()
@@ -209,7 +209,7 @@ def test_a_file_is_one_however_its_location_is_spelt(catalog: tf.Catalog, tmp_pa
     assert table.scan().count() == 1
 
 
-def test_rows_that_an_append_refuses_are_refused(catalog: tf.Catalog, tmp_path: Path) -> None:
+def test_add_files_rejects_rows_that_append_rejects(catalog: tf.Catalog, tmp_path: Path) -> None:
     """LK-10: nulls in the key, constraints, range partitions."""
     table = keyed(catalog)
     table.set_properties({"tableformat.check.small": "id < 10", "tableformat.check-expression.small": SMALL})
@@ -254,7 +254,7 @@ def test_dates_of_the_julian_calendar_are_refused(catalog: tf.Catalog, tmp_path:
             table.add_files([path], check_duplicate_files=False)
 
 
-def test_types_that_no_table_has_are_refused(catalog: tf.Catalog, tmp_path: Path) -> None:
+def test_add_files_rejects_unsupported_types(catalog: tf.Catalog, tmp_path: Path) -> None:
     """LK-10: errors of PyIceberg used to be raised for nanoseconds, which pandas writes, and for INT96, and errors of
     Python for days before the year 1."""
     table = catalog.create_table("db.t", pa.schema([("ts", pa.timestamp("us")), ("day", pa.date32())]))
@@ -270,9 +270,7 @@ def test_types_that_no_table_has_are_refused(catalog: tf.Catalog, tmp_path: Path
     assert table.scan().count() == 0
 
 
-def test_files_that_cannot_be_the_tables_say_why(
-    catalog: tf.Catalog, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_add_files_error_names_the_reason(catalog: tf.Catalog, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """LK-10"""
     table = keyed(catalog, partition_by=["at"])
     monkeypatch.chdir(tmp_path)
@@ -296,7 +294,7 @@ def test_files_that_cannot_be_the_tables_say_why(
     assert table.scan().count() == 1, "a relative path is made whole"
 
 
-def test_columns_that_only_the_directory_says(catalog: tf.Catalog, tmp_path: Path) -> None:
+def test_add_files_reads_hive_partition_columns(catalog: tf.Catalog, tmp_path: Path) -> None:
     """LK-10: also a key column, and a delete that uses it."""
     schema = pa.schema(
         {"id": pa.int64(), "day": pa.date32(), "n": pa.int32(), "at": pa.timestamp("us", "UTC"), "v": pa.string()}
@@ -360,14 +358,14 @@ class TestRowsOfBefore:
         assert table.verify(deep=True).is_clean
 
     @pytest.mark.parametrize("version", [2, 3])
-    def test_by_a_handle_that_is_behind(self, tmp_path: Path, version: int) -> None:
+    def test_stale_handle_cannot_append_null_keys(self, tmp_path: Path, version: int) -> None:
         catalog, behind = self.made(tmp_path, version)
         catalog.adopt_table("db.t", key=["id"])
         with pytest.raises(RowsRefusedError):
             behind.append(self.rows([2, None]))
         self.check(catalog, [1])
 
-    def test_in_a_transaction(self, tmp_path: Path) -> None:
+    def test_open_transaction_cannot_append_null_keys(self, tmp_path: Path) -> None:
         catalog, table = self.made(tmp_path)
 
         def transaction() -> None:
@@ -379,7 +377,7 @@ class TestRowsOfBefore:
             transaction()
         self.check(catalog, [1])
 
-    def test_staged_before(self, tmp_path: Path) -> None:
+    def test_staged_null_keys_conflict(self, tmp_path: Path) -> None:
         catalog, table = self.made(tmp_path)
         write = table.new_write()
         fitting, unfit = write.write(self.rows([2])), write.write(self.rows([3, None]))
@@ -391,7 +389,7 @@ class TestRowsOfBefore:
         self.check(catalog, [1, 2])
 
     @pytest.mark.parametrize("deletes", [False, True])
-    def test_retired_before(self, tmp_path: Path, deletes: bool) -> None:
+    def test_retired_null_keys_cannot_be_restored(self, tmp_path: Path, deletes: bool) -> None:
         catalog, table = self.made(tmp_path, has_ranges=True)
         table.append(self.rows([2, None]))
         if deletes:
@@ -408,7 +406,7 @@ class TestRowsOfBefore:
         self.check(catalog, [1, 2] if deletes else [])
 
     @pytest.mark.parametrize("is_behind", [True, False])
-    def test_cherry_picked_later(self, tmp_path: Path, is_behind: bool) -> None:
+    def test_cherry_pick_of_null_keys_is_rejected(self, tmp_path: Path, is_behind: bool) -> None:
         catalog, table = self.made(tmp_path)
         staged = []
         for ids in ([2], [3, None]):

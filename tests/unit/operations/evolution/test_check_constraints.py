@@ -68,9 +68,7 @@ def table(tmp_path: Path) -> Iterator[tf.Table]:
         (pl.col("v") > 0.5, "`v` > 0.5D"),
     ],
 )
-def test_condition_is_stored_in_the_sql_of_spark_and_as_an_expression(
-    table: tf.Table, condition: Any, spark: str
-) -> None:
+def test_condition_is_stored_as_spark_sql_and_expression(table: tf.Table, condition: Any, spark: str) -> None:
     """CK-7: with literals of their columns' types, columns quoted, strings escaped as Spark reads them."""
     assert table.add_check("c", condition).checks == {"c": spark}
     assert sqlglot.parse_one(spark, dialect="spark")
@@ -89,7 +87,7 @@ def test_condition_is_stored_in_the_sql_of_spark_and_as_an_expression(
         ("n > 0.5", "n", [0], [1, None]),
     ],
 )
-def test_rows_are_refused_where_the_condition_is_false(
+def test_rows_with_false_condition_are_rejected(
     tmp_path: Path, condition: str, column: str, broken: list[Any], kept: list[Any]
 ) -> None:
     """CK-7, CK-2: an unknown condition rejects no row, and a condition that is false for a null rejects it."""
@@ -118,7 +116,7 @@ def test_rows_are_refused_where_the_condition_is_false(
         ("KNOWN", "v > 0", AlreadyExistsError, r"'known' already exists: .*drop_check\('known'\)"),
     ],
 )
-def test_what_cannot_be_a_constraint_is_refused(
+def test_invalid_constraints_are_rejected(
     table: tf.Table, name: str, condition: str, error: type[Exception], message: str
 ) -> None:
     """CK-7, CK-8, CK-9."""
@@ -129,7 +127,7 @@ def test_what_cannot_be_a_constraint_is_refused(
     assert table.refresh().iceberg.metadata_location == before
 
 
-def test_rows_of_branches_are_held_against_it_too(table: tf.Table) -> None:
+def test_rows_of_branches_are_checked(table: tf.Table) -> None:
     """CK-8."""
     assert table.catalog is not None
     table.create_branch("audit")
@@ -156,7 +154,7 @@ MEANWHILE: dict[str, Callable[[tf.Table], Any]] = {
 
 
 @pytest.mark.parametrize("name", MEANWHILE)
-def test_what_comes_while_it_is_added_is_a_conflict(
+def test_concurrent_changes_conflict_with_add_check(
     table: tf.Table, monkeypatch: pytest.MonkeyPatch, name: str
 ) -> None:
     """CK-8: the constraint is not added if rows have not been checked, and does not replace another one."""
@@ -176,7 +174,7 @@ def test_what_comes_while_it_is_added_is_a_conflict(
     assert table.refresh().checks in ({}, {"positive": "`v` < 100.0D"})
 
 
-def test_constraint_of_a_table_without_rows_holds_for_handles_that_were_there(tmp_path: Path) -> None:
+def test_constraint_of_empty_table_applies_to_stale_handles(tmp_path: Path) -> None:
     """CK-3, CK-8: without a snapshot there is nothing to check, and the constraint also holds for a writer that has not
     loaded it yet."""
     with new_lake(tmp_path / "lake") as catalog:
@@ -188,7 +186,7 @@ def test_constraint_of_a_table_without_rows_holds_for_handles_that_were_there(tm
         assert catalog.load_table("db.t").scan().count() == 0
 
 
-def test_dropped_constraint_leaves_nothing(table: tf.Table) -> None:
+def test_drop_check_removes_all_properties(table: tf.Table) -> None:
     """CK-9: by its name without case."""
     table.add_check("positive", "v > 0")
     with pytest.raises(InvalidArgumentError, match=r"no CHECK constraint 'positiv'\. It has: positive"):
@@ -198,7 +196,7 @@ def test_dropped_constraint_leaves_nothing(table: tf.Table) -> None:
     assert table.append([{"id": 2, "v": -1.0}]).added_row_count == 1
 
 
-def test_column_of_a_constraint_stays(table: tf.Table) -> None:
+def test_constraint_columns_cannot_be_dropped_or_renamed(table: tf.Table) -> None:
     """CK-4, in Python as in Spark."""
     table.add_check("positive", "v > 0")
     for change in (lambda update: update.rename_column("v", "w"), lambda update: update.delete_column("v")):

@@ -87,7 +87,7 @@ CHANGES: dict[str, tuple[list[Callable[[Any], Any]], dict[str, Any]]] = {
 
 
 @pytest.mark.parametrize("name", CHANGES)
-def test_a_file_without_field_ids_keeps_its_columns(table: Table, name: str) -> None:
+def test_file_without_field_ids_keeps_its_columns_after_rename(table: Table, name: str) -> None:
     """LK-19: regardless of the current column names, and after compaction too."""
     calls, expected = CHANGES[name]
     change(table, *calls)
@@ -96,7 +96,7 @@ def test_a_file_without_field_ids_keeps_its_columns(table: Table, name: str) -> 
     assert rows(table.refresh()) == [expected]
 
 
-def test_filters_and_deletes_go_by_the_column_that_the_file_has(table: Table) -> None:
+def test_filters_and_deletes_use_the_column_of_the_file(table: Table) -> None:
     change(table, *CHANGES["renamed, and the name taken by a new column"][0])
     assert rows(table, "v = 'old'") == []
     assert len(rows(table, "w = 'old'")) == 1
@@ -106,7 +106,7 @@ def test_filters_and_deletes_go_by_the_column_that_the_file_has(table: Table) ->
     assert rows(table) == []
 
 
-def test_a_file_whose_names_mean_other_columns_is_not_added(table: Table, tmp_path: Path) -> None:
+def test_file_with_names_of_other_columns_is_rejected(table: Table, tmp_path: Path) -> None:
     """Under the current names, its columns would be read as the columns of the first file."""
     change(table, *CHANGES["renamed, and the name taken by a new column"][0])
     with pytest.raises(InvalidArgumentError, match=r"it has the columns 'v'.*Append the rows"):
@@ -121,14 +121,14 @@ def test_a_file_whose_names_mean_other_columns_is_not_added(table: Table, tmp_pa
     assert rows(table, "id = 3") == [{"id": 3, "w": "w", "place": None, "v": None}]
 
 
-def test_names_of_columns_of_other_types_are_refused_as_well(table: Table, tmp_path: Path) -> None:
+def test_file_with_names_of_columns_of_other_types_is_rejected(table: Table, tmp_path: Path) -> None:
     """Otherwise its metrics would be taken for those of the other column."""
     change(table, lambda update: update.rename_column("v", "w"), lambda update: update.add_column("v", LongType()))
     with pytest.raises(InvalidArgumentError, match=r"it has the columns 'v'.*Append the rows"):
         add(table, tmp_path / "new.parquet", {"id": 2, "v": 7}, pa.schema([("id", pa.int64()), ("v", pa.int64())]))
 
 
-def test_a_handle_from_before_the_first_file_leaves_the_names_that_came(tmp_path: Path) -> None:
+def test_stale_handle_keeps_the_current_name_mapping(tmp_path: Path) -> None:
     """The handle used to add files under the old names, and removed the current names from the mapping."""
     with new_lake(tmp_path / "lake") as catalog:
         table = catalog.create_table("db.t", SCHEMA)

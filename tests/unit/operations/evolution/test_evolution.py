@@ -58,7 +58,7 @@ SPEC_REFUSALS: dict[str, tuple[Callable[[Any], Any], str]] = {
 
 
 @pytest.mark.parametrize("name", SCHEMA_REFUSALS)
-def test_a_schema_that_cannot_be_is_refused_and_nothing_changes(table: Table, name: str) -> None:
+def test_invalid_schema_change_is_rejected_and_changes_nothing(table: Table, name: str) -> None:
     call, told = SCHEMA_REFUSALS[name]
     before = table.iceberg.metadata_location
     with pytest.raises(InvalidArgumentError, match=told), table.update_schema() as update:
@@ -68,7 +68,7 @@ def test_a_schema_that_cannot_be_is_refused_and_nothing_changes(table: Table, na
 
 
 @pytest.mark.parametrize("name", SPEC_REFUSALS)
-def test_a_spec_that_cannot_be_is_refused_and_nothing_changes(table: Table, name: str) -> None:
+def test_invalid_spec_change_is_rejected_and_changes_nothing(table: Table, name: str) -> None:
     call, told = SPEC_REFUSALS[name]
     before = table.iceberg.metadata_location
     with pytest.raises(InvalidArgumentError, match=told), table.update_spec() as update:
@@ -84,7 +84,7 @@ RANGE_REFUSALS: dict[str, tuple[Callable[[Any], Any], str]] = {
 
 
 @pytest.mark.parametrize("name", RANGE_REFUSALS)
-def test_a_range_column_stays_and_is_never_null(table: Table, name: str, tmp_path: Path) -> None:
+def test_range_column_cannot_be_dropped_or_optional(table: Table, name: str, tmp_path: Path) -> None:
     """RP-2: also one outside of the key; without range partitions it is a column like others."""
     call, told = RANGE_REFUSALS[name]
     bounds = RangePartitions(on=["day"], bounds=[(0, 10), (20, 30)])
@@ -110,7 +110,7 @@ def test_a_range_column_stays_and_is_never_null(table: Table, name: str, tmp_pat
         assert ranged.refresh().view.schema.column_names == ["id"]
 
 
-def test_a_column_of_a_partition_field_can_go_when_the_field_went(table: Table) -> None:
+def test_column_may_be_dropped_after_its_partition_field(table: Table) -> None:
     with table.update_spec() as spec:
         spec.remove_field("p_bucket")
     with table.update_schema() as update:
@@ -119,7 +119,7 @@ def test_a_column_of_a_partition_field_can_go_when_the_field_went(table: Table) 
     assert table.schema.field("place").type == pa.struct([("town", pa.string())])
 
 
-def test_two_changes_of_one_schema_are_a_conflict(table: Table) -> None:
+def test_concurrent_schema_changes_conflict(table: Table) -> None:
     other = table.catalog.load_table("db.t")
     with table.update_schema() as update:
         update.add_column("a", IntegerType())
@@ -128,7 +128,7 @@ def test_two_changes_of_one_schema_are_a_conflict(table: Table) -> None:
     assert other.refresh().schema.names[-1] == "a"
 
 
-def test_a_new_column_does_not_get_the_id_of_one_that_came_and_went_meanwhile(table: Table) -> None:
+def test_new_column_does_not_reuse_a_concurrently_dropped_id(table: Table) -> None:
     """CP-50: the current schema is the same again, and the values of the other column are still in files."""
     other = table.catalog.load_table("db.t")
     with table.update_schema() as update:
@@ -144,9 +144,7 @@ def test_a_new_column_does_not_get_the_id_of_one_that_came_and_went_meanwhile(ta
 
 
 @pytest.mark.parametrize("move", [lambda table: table.refresh(), lambda table: table.append({"id": 2, "p": 2})])
-def test_a_change_that_was_begun_before_its_handle_moved_on_is_one_of_then(
-    table: Table, move: Callable[[Table], Any]
-) -> None:
+def test_change_started_before_handle_refresh_uses_new_ids(table: Table, move: Callable[[Table], Any]) -> None:
     """CP-50: new columns and partition fields have their own ids."""
     other = table.catalog.load_table("db.t")
     column = table.update_schema().add_column("b", IntegerType())
@@ -168,7 +166,7 @@ def test_a_change_that_was_begun_before_its_handle_moved_on_is_one_of_then(
     assert [field.name for field in table.refresh().metadata.spec().fields] == ["p_bucket", "by_id"]
 
 
-def test_a_new_schema_does_not_get_the_id_of_one_that_came_meanwhile(table: Table) -> None:
+def test_new_schema_does_not_reuse_a_concurrent_schema_id(table: Table) -> None:
     """CP-50: no column is new, and the current schema is the same again."""
     other = table.catalog.load_table("db.t")
     for old, new in (("name", "title"), ("title", "name")):
@@ -182,7 +180,7 @@ def test_a_new_schema_does_not_get_the_id_of_one_that_came_meanwhile(table: Tabl
     assert len({schema.schema_id for schema in other.metadata.schemas}) == len(other.metadata.schemas)
 
 
-def test_a_new_key_does_not_get_the_schema_id_of_one_that_came_meanwhile(tmp_path: Path) -> None:
+def test_new_key_does_not_reuse_a_concurrent_schema_id(tmp_path: Path) -> None:
     """CP-50: the table could not be read by its key any more."""
     with new_lake(tmp_path / "lake") as catalog:
         required = pa.schema([pa.field(name, pa.int64(), nullable=False) for name in ("a", "b")])
@@ -197,7 +195,7 @@ def test_a_new_key_does_not_get_the_schema_id_of_one_that_came_meanwhile(tmp_pat
         assert other.refresh().set_key(["a", "b"]).key == ("a", "b")
 
 
-def test_a_change_of_a_table_that_was_dropped_says_that_it_is_not_there(table: Table) -> None:
+def test_change_of_dropped_table_raises_not_found(table: Table) -> None:
     table.catalog.drop_table("db.t")
     with pytest.raises(TableNotFoundError), table.update_schema() as update:
         update.add_column("a", IntegerType())
@@ -205,7 +203,7 @@ def test_a_change_of_a_table_that_was_dropped_says_that_it_is_not_there(table: T
         spec.add_field("name", "identity")
 
 
-def test_a_name_mapping_that_does_not_parse_is_refused(table: Table) -> None:
+def test_invalid_name_mapping_is_rejected(table: Table) -> None:
     """FM-23: when it is set, and, as other writers may leave it behind, when it is needed."""
     table.append(pa.table({"id": [1], "p": [1], "name": ["a"], "place": [{"city": "x"}]}, schema=table.schema))
     name = "schema.name-mapping.default"

@@ -70,13 +70,13 @@ def test_columns_are_added_and_types_widened_at_every_depth(table: tf.Table) -> 
     assert table.get((1,)) == first, "the key and its buckets are found in the wider type"
 
 
-def test_narrower_and_missing_columns_change_nothing(table: tf.Table) -> None:
+def test_narrower_and_missing_columns_do_not_change_the_schema(table: tf.Table) -> None:
     before = table.iceberg.metadata_location
     table.merge_schema(pa.schema([("id", pa.int16()), ("price", pa.float16()), ("total", pa.decimal128(3, 2))]))
     assert table.refresh().iceberg.metadata_location == before
 
 
-def test_types_that_iceberg_cannot_promote_stay(table: tf.Table) -> None:
+def test_unpromotable_types_are_not_changed(table: tf.Table) -> None:
     """A cast would lose values, so the rows are rejected when they are written."""
     before = table.schema
     rows = pa.table({"id": ["x"], "total": ["1.00"]})

@@ -18,7 +18,9 @@ CASES = [
 
 
 @pytest.mark.parametrize(("schema", "text", "transform"), CASES)
-def test_the_name_of_a_column_is_refused(tmp_path: Path, schema: pa.Schema, text: str, transform: str) -> None:
+def test_partition_field_named_like_a_column_is_rejected(
+    tmp_path: Path, schema: pa.Schema, text: str, transform: str
+) -> None:
     catalog = new_lake(tmp_path / "lake")
     for make in (catalog.create_table, catalog.stage_table):
         with pytest.raises(InvalidArgumentError, match="name of a column"):

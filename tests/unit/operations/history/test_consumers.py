@@ -41,7 +41,7 @@ def read(table: tf.Table, consumer: str) -> list[int]:
     return ids
 
 
-def test_a_consumer_reads_each_change_once_although_snapshots_expire(table: tf.Table) -> None:
+def test_consumer_reads_each_change_once_despite_expiry(table: tf.Table) -> None:
     """CF-11"""
     append(table, 1)
     table.consumers.advance("mart")
@@ -53,7 +53,7 @@ def test_a_consumer_reads_each_change_once_although_snapshots_expire(table: tf.T
     assert read(table, "mart") == []
 
 
-def test_expiry_takes_what_every_consumer_has_read(table: tf.Table) -> None:
+def test_expiry_removes_snapshots_read_by_all_consumers(table: tf.Table) -> None:
     """CF-11"""
     first, second, third = append(table, 1), append(table, 2), append(table, 3)
     table.consumers.advance("fast", third)
@@ -67,7 +67,7 @@ def test_expiry_takes_what_every_consumer_has_read(table: tf.Table) -> None:
     assert [snapshot.snapshot_id for snapshot in table.refresh().metadata.snapshots] == [third]
 
 
-def test_a_consumer_that_is_too_far_behind_keeps_nothing(table: tf.Table) -> None:
+def test_consumer_beyond_the_age_limit_protects_nothing(table: tf.Table) -> None:
     """CF-11: the age of its oldest unread snapshot counts, not the time of its last advance."""
     first = append(table, 1)
     table.consumers.advance("mart", first)
@@ -84,7 +84,7 @@ def test_a_consumer_that_is_too_far_behind_keeps_nothing(table: tf.Table) -> Non
     assert expired(DAY_MS + 1) == (first, second)
 
 
-def test_an_unread_snapshot_cannot_expire_by_id(table: tf.Table) -> None:
+def test_unread_snapshot_cannot_be_expired_by_id(table: tf.Table) -> None:
     """CF-11"""
     first = append(table, 1)
     table.consumers.advance("mart", first)
@@ -94,7 +94,7 @@ def test_an_unread_snapshot_cannot_expire_by_id(table: tf.Table) -> None:
         table.maintenance.expire_snapshots(snapshot_ids=[second])
 
 
-def test_the_list_shows_how_far_behind_a_consumer_is(table: tf.Table) -> None:
+def test_consumer_list_shows_the_lag(table: tf.Table) -> None:
     """CF-11"""
     first = append(table, 1)
     table.consumers.advance("mart", first)
@@ -107,7 +107,7 @@ def test_the_list_shows_how_far_behind_a_consumer_is(table: tf.Table) -> None:
     assert table.consumers.list()["lag_ms"].to_pylist() == [0]
 
 
-def test_a_position_that_was_rolled_back_is_lost(table: tf.Table) -> None:
+def test_consumer_position_is_lost_after_rollback(table: tf.Table) -> None:
     """CF-11"""
     first = append(table, 1)
     second = append(table, 2)
@@ -119,7 +119,7 @@ def test_a_position_that_was_rolled_back_is_lost(table: tf.Table) -> None:
         table.changes(consumer="mart")
 
 
-def test_a_position_only_moves_forward(table: tf.Table) -> None:
+def test_consumer_position_only_moves_forward(table: tf.Table) -> None:
     """CF-11"""
     first, second = append(table, 1), append(table, 2)
     table.consumers.advance("mart", second)
@@ -131,7 +131,7 @@ def test_a_position_only_moves_forward(table: tf.Table) -> None:
     assert table.consumers.advance("mart", first).snapshot_id == first
 
 
-def test_an_unknown_consumer_is_an_error_with_the_nearest_name(table: tf.Table) -> None:
+def test_unknown_consumer_error_suggests_the_nearest(table: tf.Table) -> None:
     append(table, 1)
     table.consumers.advance("mart")
     with pytest.raises(ConsumerNotFoundError) as caught:
@@ -143,7 +143,7 @@ def test_an_unknown_consumer_is_an_error_with_the_nearest_name(table: tf.Table) 
         table.changes(consumer="mart", from_snapshot_id=1)
 
 
-def test_consumers_are_of_a_branch(table: tf.Table, tmp_path: Path) -> None:
+def test_consumers_belong_to_a_branch(table: tf.Table, tmp_path: Path) -> None:
     """CF-11"""
     append(table, 1)
     table.create_branch("ingest")
@@ -157,7 +157,7 @@ def test_consumers_are_of_a_branch(table: tf.Table, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("later", [False, True])
-def test_a_table_with_upkeep_keeps_one_day(table: tf.Table, later: bool, tmp_path: Path) -> None:
+def test_upkeep_table_keeps_one_day_for_consumers(table: tf.Table, later: bool, tmp_path: Path) -> None:
     """MT-87: whether upkeep is set at creation or later."""
     if later:
         table.set_properties({"tableformat.upkeep": "writer"})

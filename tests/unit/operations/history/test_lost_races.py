@@ -62,7 +62,7 @@ CHANGES: dict[str, tuple[Callable[[tf.Table], Any], Callable[[tf.Table], Any]]] 
 
 
 @pytest.mark.parametrize("change", CHANGES)
-def test_a_change_that_lost_a_race_against_appends_is_made(table: tf.Table, change: str) -> None:
+def test_metadata_change_is_retried_after_concurrent_append(table: tf.Table, change: str) -> None:
     """CP-26: with a concurrent stream, every change of a property or a tag would compete with the next append."""
     make, is_made = CHANGES[change]
     handle, numbers = table.catalog.load_table("db.t"), iter(range(2, 9))  # type: ignore[union-attr]
@@ -76,7 +76,7 @@ def test_a_change_that_lost_a_race_against_appends_is_made(table: tf.Table, chan
     assert table.scan().count() == 3
 
 
-def test_a_change_whose_ground_has_changed_is_a_conflict_at_once(table: tf.Table) -> None:
+def test_metadata_change_with_changed_basis_conflicts(table: tf.Table) -> None:
     handle = table.catalog.load_table("db.t")  # type: ignore[union-attr]
     with (
         overtaken(table, lambda other: add_column(other, "theirs")),
@@ -93,7 +93,7 @@ def test_a_change_whose_ground_has_changed_is_a_conflict_at_once(table: tf.Table
         (lambda other: other.set_properties(owner="me"), "lost the race"),
     ],
 )
-def test_a_constraint_that_lost_a_race_is_not_tried_again(
+def test_constraint_that_lost_a_race_is_not_retried(
     table: tf.Table, other: Callable[[tf.Table], Any], told: str
 ) -> None:
     """CK-8: a branch that was created in the meantime may have rows that violate it, and not every catalog supports a
@@ -125,7 +125,7 @@ def expire_everything(table: tf.Table) -> None:
     table.maintenance.expire_snapshots(retain_last=1, older_than=2**42)
 
 
-def test_a_staged_snapshot_that_expires_while_it_is_picked_is_not_published(table: tf.Table) -> None:
+def test_staged_snapshot_expired_during_cherry_pick_is_not_published(table: tf.Table) -> None:
     """CP-62: its files were removed, and the branch that had got them could not be read."""
     catalog = table.catalog
     assert catalog is not None
@@ -143,7 +143,7 @@ def test_a_staged_snapshot_that_expires_while_it_is_picked_is_not_published(tabl
     assert sorted(table.refresh().scan().to_arrow()["id"].to_pylist()) == [1, 3]
 
 
-def test_a_staged_snapshot_that_is_picked_leaves_no_tag(table: tf.Table) -> None:
+def test_cherry_pick_of_staged_snapshot_leaves_no_tag(table: tf.Table) -> None:
     """CP-62"""
     table.create_branch("staging")
     assert table.catalog is not None
@@ -155,7 +155,7 @@ def test_a_staged_snapshot_that_is_picked_leaves_no_tag(table: tf.Table) -> None
     assert sorted(table.scan().to_arrow()["id"].to_pylist()) == [1, 2, 3]
 
 
-def test_a_retired_range_whose_tag_expires_while_it_is_restored_stays_retired(tmp_path: Path) -> None:
+def test_range_whose_tag_expires_during_restore_stays_retired(tmp_path: Path) -> None:
     """CP-62: the same as above, if another writer drops the tag."""
     catalog = new_lake(tmp_path / "lake")
     ranges = tf.RangePartitions(on=["id"], bounds=[(0, 20)], step=10)

@@ -64,7 +64,7 @@ def retired_and_restored(table: tf.Table, how: str | None) -> int:
 
 
 @pytest.mark.parametrize("how", DELETES)
-def test_a_restored_range_is_not_cherry_picked_without_its_deletes(table: tf.Table, how: str | None) -> None:
+def test_restored_range_cannot_be_cherry_picked(table: tf.Table, how: str | None) -> None:
     """SP-24, RP-13: as new rows they would escape the deletes that they had met."""
     restored = retired_and_restored(table, how)
     table.refresh().append(rows(12))
@@ -78,7 +78,7 @@ def test_a_restored_range_is_not_cherry_picked_without_its_deletes(table: tf.Tab
 
 
 @pytest.mark.parametrize("how", DELETES)
-def test_a_restored_range_is_no_append_of_rows_that_are_deleted(table: tf.Table, how: str | None) -> None:
+def test_restored_range_is_not_read_as_an_append(table: tf.Table, how: str | None) -> None:
     """SP-26."""
     restored = retired_and_restored(table, how)
     view = on_branch(table, "b").view
@@ -91,7 +91,7 @@ def test_a_restored_range_is_no_append_of_rows_that_are_deleted(table: tf.Table,
         appended_files(view, options)
 
 
-def test_carried_rows_are_taken_for_new_ones_by_nobody(table: tf.Table) -> None:
+def test_carried_rows_are_not_treated_as_new_rows(table: tf.Table) -> None:
     """SP-24, SP-26, MT-31: rows of a publish target are added to the branch with their sequence numbers."""
     table.append(rows(5))
     for name in ("ingest", "other"):

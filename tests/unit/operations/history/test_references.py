@@ -42,7 +42,7 @@ def snapshots(table: Table) -> list[int]:
     return found
 
 
-def test_a_snapshot_that_a_rollback_left_behind_becomes_current_again(table: Table) -> None:
+def test_set_current_snapshot_to_rolled_back_snapshot(table: Table) -> None:
     first, second, third = snapshots(table)
     table.rollback(snapshot_id=first)
     append(table, 4)
@@ -56,7 +56,7 @@ def test_a_snapshot_that_a_rollback_left_behind_becomes_current_again(table: Tab
     assert table.refresh().set_current_snapshot(second).snapshot_id == second
 
 
-def test_current_snapshot_by_the_name_of_a_branch_or_tag(catalog: Catalog, table: Table) -> None:
+def test_set_current_snapshot_by_ref_name(catalog: Catalog, table: Table) -> None:
     first = snapshots(table)[0]
     table.create_tag("one", first).create_branch("ingest")
     append(catalog.load_table("db.t", branch="ingest"), 9)
@@ -68,7 +68,7 @@ def test_current_snapshot_by_the_name_of_a_branch_or_tag(catalog: Catalog, table
         table.set_current_snapshot(ref_name="ingst")
 
 
-def test_one_choice_of_the_current_snapshot(table: Table) -> None:
+def test_set_current_snapshot_requires_exactly_one_argument(table: Table) -> None:
     with pytest.raises(InvalidArgumentError, match="pass one of snapshot_id, ref_name to choose"):
         table.set_current_snapshot()
     with pytest.raises(InvalidArgumentError, match="pass only one of"):
@@ -77,7 +77,7 @@ def test_one_choice_of_the_current_snapshot(table: Table) -> None:
         table.set_current_snapshot(7)
 
 
-def test_only_publishing_moves_a_publish_target_forward(catalog: Catalog, table: Table) -> None:
+def test_publish_target_can_only_be_moved_by_publish(catalog: Catalog, table: Table) -> None:
     """MT-30: if it moved to a branch with range deletes, readers without range deletes would see the deleted rows. It
     may move back."""
     first, _, third = snapshots(table)
@@ -115,7 +115,9 @@ def test_fast_forward_moves_a_branch_to_its_descendant(catalog: Catalog, table: 
     "publish",
     [lambda table: table.fast_forward("main", "audit"), lambda table: table.set_current_snapshot(ref_name="audit")],
 )
-def test_names_mean_what_they_are_by_now(catalog: Catalog, table: Table, publish: Callable[[Table], Table]) -> None:
+def test_fast_forward_uses_the_current_ref_heads(
+    catalog: Catalog, table: Table, publish: Callable[[Table], Table]
+) -> None:
     """Commits to the branch after the handle was loaded are published too; they used to be left out without an
     error."""
     table.create_branch("audit")
@@ -124,7 +126,7 @@ def test_names_mean_what_they_are_by_now(catalog: Catalog, table: Table, publish
     assert live_values(catalog.load_table("db.t"), "id") == [1, 2, 3, 4]
 
 
-def test_fast_forward_never_leaves_snapshots_behind(catalog: Catalog, table: Table) -> None:
+def test_fast_forward_rejects_diverged_branches(catalog: Catalog, table: Table) -> None:
     table.create_branch("audit")
     append(catalog.load_table("db.t", branch="audit"), 4)
     append(table.refresh(), 5)
@@ -138,7 +140,7 @@ def test_fast_forward_never_leaves_snapshots_behind(catalog: Catalog, table: Tab
         table.fast_forward("here", "main")
 
 
-def test_a_publish_target_is_moved_by_publishing_alone(catalog: Catalog, table: Table) -> None:
+def test_fast_forward_of_publish_target_is_rejected(catalog: Catalog, table: Table) -> None:
     """MT-30"""
     table.create_branch("ingest").set_properties({"tableformat.publish-target.ingest": "main"})
     catalog.load_table("db.t", branch="ingest").delete_prefix({"id": 1})
@@ -147,7 +149,7 @@ def test_a_publish_target_is_moved_by_publishing_alone(catalog: Catalog, table: 
     assert live_values(table.refresh(), "id") == [1, 2, 3]
 
 
-def test_branch_of_a_table_without_snapshots_begins_with_an_empty_one(catalog: Catalog) -> None:
+def test_branch_of_empty_table_starts_with_empty_snapshot(catalog: Catalog) -> None:
     """`main` is unchanged; after a write to the branch, `main` can follow it."""
     empty = catalog.create_table("db.empty", SCHEMA)
     empty.create_branch("audit")
@@ -164,7 +166,7 @@ def test_branch_of_a_table_without_snapshots_begins_with_an_empty_one(catalog: C
     assert empty.fast_forward("main", "audit").scan().count() == 1
 
 
-def test_an_append_is_cherry_picked_once_and_anything_else_only_by_moving(table: Table) -> None:
+def test_only_appends_are_cherry_picked_and_only_once(table: Table) -> None:
     """SP-24."""
     assert table.catalog is not None
     table.create_branch("audit")
@@ -186,7 +188,7 @@ def test_an_append_is_cherry_picked_once_and_anything_else_only_by_moving(table:
     assert table.refresh().scan(branch="other").count() == 0
 
 
-def test_append_is_picked_once_though_the_commit_that_picked_it_has_expired(table: Table) -> None:
+def test_append_is_not_cherry_picked_twice_after_expiry(table: Table) -> None:
     """SP-24, CP-23: the history no longer shows that the snapshot was published, but its files do."""
     table.create_tag("base").create_branch("audit")
     audit = table.catalog.load_table("db.t", branch="audit")
@@ -201,7 +203,7 @@ def test_append_is_picked_once_though_the_commit_that_picked_it_has_expired(tabl
     assert live_values(table.refresh(), "id") == [1, 2, 3, 4, 5, 6]
 
 
-def test_an_append_is_not_picked_where_expired_history_hides_that_it_was(table: Table) -> None:
+def test_compacted_cherry_pick_with_expired_history_is_rejected(table: Table) -> None:
     """CP-33: it was published, compacted, and what published it has expired; its rows would be there twice."""
     table.create_tag("base").create_branch("audit")
     audit = table.catalog.load_table("db.t", branch="audit")
@@ -217,7 +219,7 @@ def test_an_append_is_not_picked_where_expired_history_hides_that_it_was(table: 
     assert live_values(table.refresh(), "id") == [1, 2, 3, 4, 5, 6]
 
 
-def test_an_append_of_the_history_is_not_picked_from_a_tag_once_the_history_is_gone(table: Table) -> None:
+def test_own_append_is_not_cherry_picked_from_tag_after_expiry(table: Table) -> None:
     """CP-33: the tagged snapshot was the branch's own."""
     tagged = table.create_tag("loaded").snapshot_id
     assert tagged is not None
@@ -239,7 +241,7 @@ def stage(table: Table, number: int, wap_id: str) -> int:
     return result.snapshot_id
 
 
-def test_a_name_is_staged_under_once_and_published_once(table: Table) -> None:
+def test_staged_name_is_used_and_published_once(table: Table) -> None:
     """SP-24."""
     first, second, third = stage(table, 4, "a"), stage(table, 5, "b"), stage(table, 6, "a")
     table.refresh()
@@ -257,7 +259,7 @@ def test_a_name_is_staged_under_once_and_published_once(table: Table) -> None:
     assert live_values(table.refresh(), "id") == [1, 2, 3, 4, 5]
 
 
-def test_a_snapshot_that_has_expired_is_not_picked(table: Table) -> None:
+def test_expired_snapshot_cannot_be_cherry_picked(table: Table) -> None:
     """SP-24."""
     with pytest.raises(SnapshotNotFoundError):
         cherrypick(table.iceberg, "main", 7)
@@ -265,7 +267,7 @@ def test_a_snapshot_that_has_expired_is_not_picked(table: Table) -> None:
         publish_append(table.iceberg, "main", 7, CommitOptions.of("append"))
 
 
-def test_what_was_staged_is_added_as_a_batch_once(table: Table) -> None:
+def test_staged_append_is_published_once_as_a_batch(table: Table) -> None:
     """RP-22, CP-14: regardless of concurrent commits, and of snapshots that have expired."""
     staged = stage(table, 4, "a")
     table.refresh().create_tag("parent").create_tag("kept", staged)

@@ -34,7 +34,7 @@ def changes(table: tf.Table) -> list[tuple[Any, ...]]:
     return [tuple(row[name] for name in names) for row in table.range_partitions.history().to_pylist()]
 
 
-def test_the_list_at_a_snapshot_has_the_ranges_of_its_time(catalog: tf.Catalog) -> None:
+def test_list_at_a_snapshot_has_the_ranges_of_that_time(catalog: tf.Catalog) -> None:
     """RP-32: in Python by id, time and tag, in `layers`, and in DuckDB; ranges that were dropped later are live."""
     table = made(catalog)
     first = append(table, 1)
@@ -59,7 +59,7 @@ def test_the_list_at_a_snapshot_has_the_ranges_of_its_time(catalog: tf.Catalog) 
     assert "[30" not in table.layers(snapshot_id=first).text(width=60)
 
 
-def test_the_list_of_a_branch_has_the_ranges_of_the_table(catalog: tf.Catalog) -> None:
+def test_list_of_a_branch_has_the_current_ranges(catalog: tf.Catalog) -> None:
     """RP-32: its head is not an earlier state, whenever it was committed."""
     table = made(catalog)
     append(table, 1)
@@ -71,7 +71,7 @@ def test_the_list_of_a_branch_has_the_ranges_of_the_table(catalog: tf.Catalog) -
         assert listed(rows) == [("[0, 10)", "live"), ("[10, 20)", "empty")]
 
 
-def test_before_they_were_defined_a_table_has_no_list(catalog: tf.Catalog) -> None:
+def test_list_before_definition_raises_error(catalog: tf.Catalog) -> None:
     """RP-32: all of its key space existed."""
     table = catalog.create_table("db.t", SCHEMA, key=["n", "id"])
     first = append(table, 1)
@@ -82,7 +82,7 @@ def test_before_they_were_defined_a_table_has_no_list(catalog: tf.Catalog) -> No
 
 
 @pytest.mark.parametrize("format_version", ["2", "3"])
-def test_the_history_has_every_change(catalog: tf.Catalog, format_version: str) -> None:
+def test_history_contains_every_change(catalog: tf.Catalog, format_version: str) -> None:
     """RP-33: changes without a snapshot included; a retirement and its end name the tag."""
     table = made(catalog, **{"format-version": format_version})
     assert table.metadata.format_version == int(format_version)
@@ -111,7 +111,7 @@ def test_the_history_has_every_change(catalog: tf.Catalog, format_version: str) 
 
 
 @pytest.mark.parametrize("format_version", ["2", "3"])
-def test_without_the_log_the_summaries_of_snapshots_tell(catalog: tf.Catalog, format_version: str) -> None:
+def test_history_without_metadata_log_uses_snapshot_summaries(catalog: tf.Catalog, format_version: str) -> None:
     """RP-32, RP-33: additions and splits are lost; at an old snapshot they exist until the next change that made a
     snapshot."""
     table = made(catalog, **{"format-version": format_version})

@@ -43,7 +43,7 @@ def test_without_bounds_every_row_is_accepted(catalog: tf.Catalog) -> None:
 
 
 @pytest.mark.parametrize("door", ["append", "replace", "upsert", "apply_changes", "new_write", "transaction"])
-def test_a_handle_from_before_a_range_was_added_accepts_its_rows(catalog: tf.Catalog, door: str) -> None:
+def test_stale_handle_accepts_rows_of_an_added_range(catalog: tf.Catalog, door: str) -> None:
     """RP-5"""
     table = made(catalog)
     catalog.load_table("db.t").range_partitions.add(200, 300)
@@ -90,7 +90,7 @@ DOORS: dict[str, Callable[..., Any]] = {
 
 
 @pytest.mark.parametrize("door", DOORS)
-def test_every_door_refuses_rows_that_nothing_covers(door: str, catalog: tf.Catalog) -> None:
+def test_every_write_operation_rejects_uncovered_rows(door: str, catalog: tf.Catalog) -> None:
     """RP-5: nothing is committed, or the other rows are committed and the rejected ones are returned."""
     table = made(catalog)
     table.append(rows(5, v="old"))
@@ -107,7 +107,7 @@ def test_every_door_refuses_rows_that_nothing_covers(door: str, catalog: tf.Cata
     assert 7 in live_values(table, "n")
 
 
-def test_a_write_that_was_begun_earlier_says_so(catalog: tf.Catalog) -> None:
+def test_earlier_started_write_does_not_use_a_later_range(catalog: tf.Catalog) -> None:
     """RP-5: it does not see a range that another process added in the meantime."""
     table = made(catalog)
     write = table.new_write()
@@ -126,7 +126,7 @@ def test_a_write_that_was_begun_earlier_says_so(catalog: tf.Catalog) -> None:
     assert live_values(table.refresh(), "n") == [100, 101]
 
 
-def test_a_refused_row_takes_its_whole_prefix_along(catalog: tf.Catalog) -> None:
+def test_rejected_row_rejects_its_whole_prefix(catalog: tf.Catalog) -> None:
     """RP-5, CP-24: the old rows of the prefix stay."""
     schema = pa.schema([("message", pa.string()), ("n", pa.int64())])
     bounds = tf.RangePartitions(on=["n"], bounds=[(0, 10)])
@@ -138,7 +138,7 @@ def test_a_refused_row_takes_its_whole_prefix_along(catalog: tf.Catalog) -> None
     assert sorted(table.scan().to_arrow().to_pylist(), key=str) == [{"message": "a", "n": 1}, {"message": "b", "n": 2}]
 
 
-def test_without_bounds_every_row_is_refused(catalog: tf.Catalog) -> None:
+def test_table_without_ranges_rejects_every_row(catalog: tf.Catalog) -> None:
     """RP-1"""
     with pytest.raises(UncoveredRowsError):
         made(catalog, bounds=[]).append(rows(1))
@@ -153,7 +153,7 @@ def test_deletes_are_never_refused(catalog: tf.Catalog) -> None:
     assert live_values(table, "n") == [1]
 
 
-def test_a_version_that_is_not_known_keeps_writers_out_and_readers_in(catalog: tf.Catalog) -> None:
+def test_unknown_version_blocks_writers_but_not_readers(catalog: tf.Catalog) -> None:
     """RP-1"""
     table = made(catalog)
     table.append(rows(1))
@@ -173,7 +173,7 @@ def set_by_another(table: tf.Table, text: str) -> None:
     commit_updates(table.iceberg, (), (SetPropertiesUpdate(updates={RANGE_PARTITIONS: text}),))
 
 
-def test_the_property_is_not_set_by_hand(catalog: tf.Catalog) -> None:
+def test_range_partitions_property_cannot_be_set_directly(catalog: tf.Catalog) -> None:
     """RP-1"""
     table = made(catalog)
     with pytest.raises(InvalidArgumentError, match=r"range_partitions\.alter"):
@@ -184,7 +184,7 @@ def test_the_property_is_not_set_by_hand(catalog: tf.Catalog) -> None:
     assert table.append(rows(1_000)).added_row_count == 1
 
 
-def test_files_never_cross_a_border(catalog: tf.Catalog) -> None:
+def test_files_never_cross_a_range_bound(catalog: tf.Catalog) -> None:
     """RP-7: also if the rows are in many batches, or if the step does not correspond to a transform."""
     table = made(catalog, bounds=[(0, 1_000)], step=300, splits=[50], origin=100)
     batches = [rows(*range(start, 1_000, 97)).to_batches()[0] for start in range(97)]
@@ -195,7 +195,7 @@ def test_files_never_cross_a_border(catalog: tf.Catalog) -> None:
     assert {each["straddling_file_count"] for each in listed} == {0}
 
 
-def test_a_drop_takes_whole_files_and_covers_those_that_straddle(catalog: tf.Catalog) -> None:
+def test_drop_removes_whole_files_and_covers_straddling_ones(catalog: tf.Catalog) -> None:
     """RP-12: the rows of a straddling file that stay do stay."""
     table = made(catalog)
     table.append(rows(10, 60))
@@ -215,9 +215,7 @@ def test_a_drop_takes_whole_files_and_covers_those_that_straddle(catalog: tf.Cat
     assert live_values(table, "n") == [10, 20, 60, 99]
 
 
-def test_a_drop_on_file_borders_writes_no_delete_file_and_opens_no_data_file(
-    catalog: tf.Catalog, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_drop_at_file_bounds_is_metadata_only(catalog: tf.Catalog, monkeypatch: pytest.MonkeyPatch) -> None:
     """RP-12"""
     table = made(catalog, step=10)
     table.append(rows(*range(100)))
@@ -230,7 +228,7 @@ def test_a_drop_on_file_borders_writes_no_delete_file_and_opens_no_data_file(
     assert live_values(table, "n") == list(range(20, 100))
 
 
-def test_what_widens_or_splits_makes_none(catalog: tf.Catalog) -> None:
+def test_add_split_and_merge_create_no_snapshot(catalog: tf.Catalog) -> None:
     """RP-8"""
     table = made(catalog)
     table.append(rows(1))
@@ -255,9 +253,7 @@ def beside_the_next_commit(monkeypatch: pytest.MonkeyPatch, table: tf.Table, act
     monkeypatch.setattr(catalog_type, "commit_table", commit_after)
 
 
-def test_a_range_that_another_adds_in_the_moment_of_a_drop_exists(
-    catalog: tf.Catalog, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_range_added_concurrently_with_a_drop_is_kept(catalog: tf.Catalog, monkeypatch: pytest.MonkeyPatch) -> None:
     """RP-8: adding a range creates no snapshot, so the head of the branch does not show it."""
     table = made(catalog, step=10)
     table.append(rows(1, 55))
@@ -268,7 +264,7 @@ def test_a_range_that_another_adds_in_the_moment_of_a_drop_exists(
     assert live_values(table, "n") == [1, 250]
 
 
-def test_an_append_to_a_branch_in_the_moment_of_a_drop(catalog: tf.Catalog, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_branch_append_concurrent_with_a_drop(catalog: tf.Catalog, monkeypatch: pytest.MonkeyPatch) -> None:
     """RP-6, RP-8: what exists is the table's, and the drop does not move the branch."""
     table = made(catalog, step=10)
     table.append(rows(1, 55))
@@ -280,7 +276,7 @@ def test_an_append_to_a_branch_in_the_moment_of_a_drop(catalog: tf.Catalog, monk
     assert live_values(table.refresh(), "n", branch="b") == [1, 55]
 
 
-def test_an_append_beside_somebody_who_sets_the_property(catalog: tf.Catalog, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_append_concurrent_with_foreign_property_change(catalog: tf.Catalog, monkeypatch: pytest.MonkeyPatch) -> None:
     """RP-6, RP-8: another program narrows what exists, without a snapshot."""
     table = made(catalog)
     table.append(rows(1))
@@ -298,7 +294,7 @@ def test_an_append_beside_somebody_who_sets_the_property(catalog: tf.Catalog, mo
     assert live_values(table.refresh(), "n") == [1]
 
 
-def test_one_commit_of_several_changes(catalog: tf.Catalog) -> None:
+def test_alter_commits_several_changes_together(catalog: tf.Catalog) -> None:
     """RP-8: validated together; if one change is invalid, all are rejected and the table stays unchanged."""
     table = made(catalog, step=10)
     table.append(rows(*range(0, 100, 5)))
@@ -324,7 +320,7 @@ def test_one_commit_of_several_changes(catalog: tf.Catalog) -> None:
     assert live_values(table, "n") == [*range(10, 50, 5), *range(60, 100, 5)]
 
 
-def test_a_rollback_brings_back_what_existed(catalog: tf.Catalog) -> None:
+def test_rollback_restores_the_ranges(catalog: tf.Catalog) -> None:
     """RP-15: ranges that were added on demand are removed with their rows."""
     table = made(catalog, bounds=[(0, 10)], step=10, on_demand=True)
     table.append(rows(1))
@@ -339,7 +335,7 @@ def test_a_rollback_brings_back_what_existed(catalog: tf.Catalog) -> None:
     assert table.range_partitions.list()["partition"].to_pylist() == ["[0, 10)"]
 
 
-def test_missing_steps_are_added_by_the_commit_of_the_rows(catalog: tf.Catalog) -> None:
+def test_on_demand_steps_are_added_with_the_rows(catalog: tf.Catalog) -> None:
     """RP-9"""
     table = made(
         catalog, bounds=[(0, 5)], step=10, on_demand=True, on_demand_limits=(-100, 1_000), max_new_per_commit=3
@@ -356,7 +352,7 @@ def test_missing_steps_are_added_by_the_commit_of_the_rows(catalog: tf.Catalog) 
     assert live_values(table, "n") == [-1, 4, 7, 23, 500]
 
 
-def test_a_default_partition_takes_the_rest(catalog: tf.Catalog) -> None:
+def test_default_partition_accepts_all_other_rows(catalog: tf.Catalog) -> None:
     """RP-10"""
     table = made(catalog, default=True)
     table.append(rows(5, 200, 300))
@@ -371,7 +367,7 @@ def test_a_default_partition_takes_the_rest(catalog: tf.Catalog) -> None:
     assert live_values(table, "n") == [5, 200, 300]
 
 
-def test_rows_of_writers_that_know_nothing_are_read_and_listed(catalog: tf.Catalog) -> None:
+def test_uncovered_rows_of_foreign_writers_are_read_and_listed(catalog: tf.Catalog) -> None:
     """RP-10"""
     table = made(catalog)
     table.append(rows(5))
@@ -383,7 +379,7 @@ def test_rows_of_writers_that_know_nothing_are_read_and_listed(catalog: tf.Catal
     assert (last["partition"], last["state"], last["record_count"]) == ("uncovered", "uncovered", 1)
 
 
-def test_staged_rows_that_a_drop_took_the_ground_from_are_refused(catalog: tf.Catalog) -> None:
+def test_staged_rows_of_a_dropped_range_are_rejected(catalog: tf.Catalog) -> None:
     """RP-6: staged rows that are still covered are committed."""
     table = made(catalog, step=10)
     write = table.new_write()
@@ -395,7 +391,7 @@ def test_staged_rows_that_a_drop_took_the_ground_from_are_refused(catalog: tf.Ca
     assert live_values(table, "n") == [5]
 
 
-def test_files_whose_rows_nobody_looked_at_are_asked_for_their_bounds(catalog: tf.Catalog) -> None:
+def test_unchecked_files_are_checked_by_their_bounds(catalog: tf.Catalog) -> None:
     """RP-6"""
     other, table = made(catalog, "db.wide", bounds=[(None, None)]), made(catalog)
     (data,) = other.new_write().write(rows(500)).data_files
@@ -410,7 +406,7 @@ def test_files_whose_rows_nobody_looked_at_are_asked_for_their_bounds(catalog: t
         draft.commit(CommitOptions(), started=0.0)
 
 
-def test_a_publish_target_drops_nothing(catalog: tf.Catalog) -> None:
+def test_drop_on_publish_target_is_rejected(catalog: tf.Catalog) -> None:
     """RP-8, MT-30"""
     table = made(catalog, step=10)
     table.append(rows(1))
@@ -423,7 +419,7 @@ def test_a_publish_target_drops_nothing(catalog: tf.Catalog) -> None:
     assert branch.range_partitions.drop(0, 10).removed_row_count == 1
 
 
-def test_partitions_are_listed_with_what_lies_in_them(catalog: tf.Catalog) -> None:
+def test_partitions_are_listed_with_their_files(catalog: tf.Catalog) -> None:
     """RP-14"""
     table = made(catalog, step=50)
     table.append(rows(1, 2, 60))
@@ -439,13 +435,13 @@ def test_partitions_are_listed_with_what_lies_in_them(catalog: tf.Catalog) -> No
     assert listed[0]["last_updated_at"] is not None
 
 
-def test_a_table_without_range_partitions_says_so(catalog: tf.Catalog) -> None:
+def test_list_without_range_partitions_raises_error(catalog: tf.Catalog) -> None:
     table = catalog.create_table("db.plain", SCHEMA)
     with pytest.raises(InvalidArgumentError, match="it accepts rows with any key"):
         table.range_partitions.list()
 
 
-def test_a_table_is_partitioned_by_its_step(catalog: tf.Catalog) -> None:
+def test_step_adds_a_partition_field(catalog: tf.Catalog) -> None:
     """RP-7: in addition to the user's partition fields."""
     schema = pa.schema([pa.field("ts", pa.timestamp("us"), nullable=False), ("id", pa.int64())])
     days = tf.RangePartitions(on=["ts"], bounds=[(datetime(2024, 1, 1), datetime(2024, 2, 1))], step="1 day")

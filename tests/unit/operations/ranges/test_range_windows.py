@@ -35,7 +35,7 @@ def rows(*numbers: int) -> pa.Table:
     return pa.table({"n": pa.array(numbers, pa.int64()), "id": [1] * len(numbers)})
 
 
-def test_a_window_adds_ahead_and_drops_what_is_old_in_one_commit(catalog: tf.Catalog) -> None:
+def test_advance_adds_new_and_drops_old_ranges_in_one_commit(catalog: tf.Catalog) -> None:
     """RP-11: only partitions that end at or before the horizon."""
     table = made(catalog, retain=25, ahead=1)
     table.append(rows(5, 15, 25, 45))
@@ -57,13 +57,15 @@ def test_a_window_adds_ahead_and_drops_what_is_old_in_one_commit(catalog: tf.Cat
         ({"max_drops": 2}, ("[0, 10)", "[10, 20)")),
     ],
 )
-def test_guards_of_a_window(guards: dict[str, Any], dropped: tuple[str, ...], catalog: tf.Catalog) -> None:
+def test_window_guards_limit_dropped_ranges(
+    guards: dict[str, Any], dropped: tuple[str, ...], catalog: tf.Catalog
+) -> None:
     """RP-11: now is wrong by far, and the guards hold."""
     table = made(catalog, retain=10, **guards)
     assert table.range_partitions.advance(now=9_999_999).dropped == dropped
 
 
-def test_days_of_a_zone_move_with_its_clock() -> None:
+def test_window_days_follow_the_time_zone() -> None:
     """RP-11, RP-4"""
     schema = Schema(NestedField(1, "at", TimestamptzType(), required=True))
     days = tf.RangePartitions(on=["at"], step="1 day", ahead=1, time_zone="Europe/Berlin")
@@ -72,7 +74,7 @@ def test_days_of_a_zone_move_with_its_clock() -> None:
     assert [defined.text(each) for each in found.added] == ["[2024-03-30T23:00:00, 2024-04-01T22:00:00)"]
 
 
-def test_a_window_needs_a_clock_and_a_definition(catalog: tf.Catalog) -> None:
+def test_advance_requires_a_clock_and_a_window(catalog: tf.Catalog) -> None:
     """RP-11"""
     table = made(catalog, retain=10)
     with pytest.raises(InvalidArgumentError, match="does not represent time: pass now="):
@@ -83,7 +85,7 @@ def test_a_window_needs_a_clock_and_a_definition(catalog: tf.Catalog) -> None:
 
 
 @pytest.mark.parametrize("version", [2, 3])
-def test_what_is_retired_comes_back_as_it_was(version: int, catalog: tf.Catalog) -> None:
+def test_restored_range_is_unchanged(version: int, catalog: tf.Catalog) -> None:
     """RP-13: the same files with their sequence numbers and the deletes that were applied to them; other rows keep
     their current state."""
     table = made(catalog, version=version)
@@ -109,7 +111,7 @@ def test_what_is_retired_comes_back_as_it_was(version: int, catalog: tf.Catalog)
         table.range_partitions.restore(retired.tag)
 
 
-def test_what_was_retired_before_an_upgrade_comes_back_with_vectors(catalog: tf.Catalog) -> None:
+def test_range_retired_before_upgrade_is_restored_with_vectors(catalog: tf.Catalog) -> None:
     """RP-13, CP-19: version 3 takes no position delete files, of several for one data file either."""
     table = made(catalog, version=2)
     table.append(rows(1, 2, 3, 4))
@@ -134,7 +136,7 @@ def test_what_was_retired_before_an_upgrade_comes_back_with_vectors(catalog: tf.
 
 
 @pytest.mark.parametrize("is_compacted", [False, True])
-def test_a_branch_that_never_lost_the_rows_does_not_have_them_twice(is_compacted: bool, catalog: tf.Catalog) -> None:
+def test_restore_on_branch_with_the_files_adds_nothing_twice(is_compacted: bool, catalog: tf.Catalog) -> None:
     """RP-13: what was retired on one branch is restored on another that has its files."""
     table = made(catalog)
     table.append(rows(5, 15, 25))
@@ -162,7 +164,7 @@ LATER_DELETES: dict[str, Callable[[tf.Table], Any]] = {
 @pytest.mark.parametrize("job", ["none", "convert_deletes", "compact"])
 @pytest.mark.parametrize("name", LATER_DELETES)
 @pytest.mark.parametrize("deletes", ["apply", "ignore"])
-def test_a_delete_while_the_range_is_retired_is_applied_or_ignored(
+def test_delete_during_retirement_is_applied_or_ignored(
     deletes: str, name: str, job: str, version: int, catalog: tf.Catalog
 ) -> None:
     """RP-13: whether the delete is live, converted, or compacted away; rows that were deleted before stay deleted."""
@@ -194,7 +196,7 @@ def test_a_delete_while_the_range_is_retired_is_applied_or_ignored(
 @pytest.mark.parametrize("where", ["n < 10 AND id > 1", "n < 20 AND id > 1", "id > 1 AND n > 0"])
 @pytest.mark.parametrize("options", [{}, {"mode": "scan"}])
 @pytest.mark.parametrize("deletes", ["apply", "ignore"])
-def test_a_scanning_delete_of_retired_rows_is_recorded(
+def test_scan_delete_of_retired_rows_is_recorded(
     deletes: str, options: dict[str, str], where: str, catalog: tf.Catalog
 ) -> None:
     """RP-13: whether or not the delete also matches a row that is not retired."""
@@ -212,7 +214,7 @@ def test_a_scanning_delete_of_retired_rows_is_recorded(
     assert table.verify(deep=True).is_clean, table.verify(deep=True)
 
 
-def test_a_delete_of_retired_rows_alone_is_recorded_if_blind_deletes_are_off(catalog: tf.Catalog) -> None:
+def test_delete_of_only_retired_rows_is_recorded_without_blind_deletes(catalog: tf.Catalog) -> None:
     """RP-13: all rows are found by their condition."""
     table = made(catalog)
     table.set_properties({"write.delete.blind": "off"})
@@ -230,7 +232,7 @@ def test_a_delete_of_retired_rows_alone_is_recorded_if_blind_deletes_are_off(cat
     assert live_values(table, "n") == [1, 15]
 
 
-def test_a_delete_of_other_rows_needs_no_decision(catalog: tf.Catalog) -> None:
+def test_delete_of_other_rows_does_not_affect_restore(catalog: tf.Catalog) -> None:
     """RP-13: its bounds do not overlap the retired files. A replacement of an existing range does not overlap them
     either."""
     table = made(catalog)
@@ -243,7 +245,7 @@ def test_a_delete_of_other_rows_needs_no_decision(catalog: tf.Catalog) -> None:
     assert live_values(table, "n") == [1, 25]
 
 
-def test_an_update_while_the_range_is_retired_needs_no_decision(catalog: tf.Catalog) -> None:
+def test_update_during_retirement_does_not_affect_restore(catalog: tf.Catalog) -> None:
     """RP-13: it changed rows of other ranges."""
     ranges = tf.RangePartitions(on=["n"], bounds=[(0, 50)], step=10)
     schema = pa.schema([("n", pa.int64()), ("v", pa.int64())])
@@ -256,7 +258,7 @@ def test_an_update_while_the_range_is_retired_needs_no_decision(catalog: tf.Cata
     assert live_values(table, "v") == [0, 1]
 
 
-def test_history_that_expired_leaves_only_ignoring(catalog: tf.Catalog) -> None:
+def test_restore_with_expired_history_can_only_ignore_deletes(catalog: tf.Catalog) -> None:
     """RP-13: the deletes that were committed are unknown."""
     table = made(catalog)
     table.append(rows(1, 2, 15))
@@ -272,7 +274,7 @@ def test_history_that_expired_leaves_only_ignoring(catalog: tf.Catalog) -> None:
     assert live_values(table, "n") == [1, 2, 15]
 
 
-def test_a_delete_without_a_recorded_condition_cannot_be_applied(catalog: tf.Catalog) -> None:
+def test_restore_cannot_apply_deletes_without_recorded_condition(catalog: tf.Catalog) -> None:
     """RP-13: such as one of another engine, or of a version that recorded none."""
     table = made(catalog)
     table.append(rows(1, 2, 15, 16))
@@ -288,7 +290,7 @@ def test_a_delete_without_a_recorded_condition_cannot_be_applied(catalog: tf.Cat
 
 @pytest.mark.parametrize("version", [2, 3])
 @pytest.mark.parametrize("has_equality_deletes", [False, True])
-def test_a_restored_range_brings_no_delete_to_others(
+def test_restore_does_not_apply_deletes_to_other_ranges(
     has_equality_deletes: bool, version: int, catalog: tf.Catalog
 ) -> None:
     """RP-13: a delete that no longer exists was made while the first range was retired, and both ranges contain its
@@ -319,7 +321,7 @@ def test_a_restored_range_brings_no_delete_to_others(
     assert table.maintenance.remove_orphan_files(older_than=10**15, allow_recent=True).deleted_files_count == 0
 
 
-def test_what_exists_again_is_not_restored_over(catalog: tf.Catalog) -> None:
+def test_restore_over_existing_range_is_rejected(catalog: tf.Catalog) -> None:
     """RP-13"""
     table = made(catalog)
     table.append(rows(1))
@@ -356,7 +358,7 @@ def test_only_whole_files_are_retired(catalog: tf.Catalog) -> None:
     assert tags == ["retired-50-100", "retired-50-100-2"]
 
 
-def test_row_deletes_of_dropped_files_leave_with_them(catalog: tf.Catalog) -> None:
+def test_drop_removes_row_deletes_of_dropped_files(catalog: tf.Catalog) -> None:
     """RP-12"""
     table = made(catalog)
     table.append(rows(1, 2, 15))

@@ -40,7 +40,7 @@ def retired_properties(table: tf.Table) -> list[str]:
     return [name for name in table.refresh().properties if name.startswith(RETIRED_PREFIX)]
 
 
-def test_the_list_has_a_retired_range_until_it_is_restored(sales: tf.Table) -> None:
+def test_list_shows_a_retired_range_until_restored(sales: tf.Table) -> None:
     """RP-30: with its tag, the time and its rows; in an earlier snapshot it is live."""
     loaded = sales.snapshot_id
     started = datetime.now(UTC) - timedelta(seconds=1)
@@ -58,7 +58,7 @@ def test_the_list_has_a_retired_range_until_it_is_restored(sales: tf.Table) -> N
     assert states(sales.range_partitions.list())[0] == ("[2020, 2021)", "live", 2)
 
 
-def test_a_branch_that_has_the_rows_lists_nothing_as_retired(sales: tf.Table) -> None:
+def test_branch_with_the_rows_lists_no_retired_range(sales: tf.Table) -> None:
     """RP-30: the retirement is not in its history."""
     sales.create_branch("audit")
     sales.range_partitions.retire(2020, 2021)
@@ -67,7 +67,7 @@ def test_a_branch_that_has_the_rows_lists_nothing_as_retired(sales: tf.Table) ->
     assert not branch.scan().explain().retired
 
 
-def test_explain_names_the_retired_ranges_that_a_filter_meets(sales: tf.Table) -> None:
+def test_explain_names_retired_ranges_that_match_the_filter(sales: tf.Table) -> None:
     """RP-30: others are not mentioned; the text has the tag with the rows."""
     tag = sales.range_partitions.retire(2020, 2021).tag
     for where, expected in (
@@ -85,7 +85,7 @@ def test_explain_names_the_retired_ranges_that_a_filter_meets(sales: tf.Table) -
     assert str(tag) in sales.scan().explain()._repr_html_()
 
 
-def test_a_refusal_names_the_tag_of_a_retired_range(sales: tf.Table) -> None:
+def test_rejection_error_names_the_tag_of_a_retired_range(sales: tf.Table) -> None:
     """RP-30: only for its rows; new files of another process are compared by their bounds."""
     tag = sales.range_partitions.retire(2020, 2021).tag
     for write in (sales.append, sales.upsert, sales.new_write(kind="append").write):
@@ -105,7 +105,7 @@ def test_dropping_the_tag_forgets_the_retired_range(sales: tf.Table) -> None:
     assert states(sales.range_partitions.list())[0] == ("[2021, 2022)", "live", 1)
 
 
-def test_expiry_forgets_retired_ranges_whose_tag_goes_or_is_gone(sales: tf.Table) -> None:
+def test_expiry_forgets_retired_ranges_without_tag(sales: tf.Table) -> None:
     """RP-31: other programs drop tags without the property."""
     by_age, by_others = (sales.range_partitions.retire(year, year + 1).tag for year in (2020, 2021))
     assert by_age is not None
@@ -122,7 +122,7 @@ def test_expiry_forgets_retired_ranges_whose_tag_goes_or_is_gone(sales: tf.Table
     assert retired_properties(sales) == []
 
 
-def test_what_older_versions_and_other_programs_wrote(sales: tf.Table) -> None:
+def test_retired_range_properties_of_other_versions(sales: tf.Table) -> None:
     """RP-30: the time may be unknown, and a property that describes no range is left out."""
     tag = sales.range_partitions.retire(2020, 2021).tag
     assert tag is not None

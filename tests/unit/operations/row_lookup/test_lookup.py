@@ -48,14 +48,14 @@ def table(tmp_path: Path) -> tf.Table:
     return table
 
 
-def test_get_sees_every_kind_of_delete(table: tf.Table) -> None:
+def test_get_applies_every_kind_of_delete(table: tf.Table) -> None:
     assert table.get(("a", 3)) == {"note": "upserted", "id": "a", "n": 3}
     assert table.get({"n": 4, "id": "b"}) == {"note": "upserted", "id": "b", "n": 4}
     assert table.get(["c", 5]) == {"note": "file 2", "id": "c", "n": 5}
     assert [table.get(key) for key in [("b", 5), ("c", 4), ("a", 10), ("aa", 3)]] == [None] * 4
 
 
-def test_get_many_gives_what_get_gives_in_the_order_of_the_keys(table: tf.Table) -> None:
+def test_get_many_agrees_with_get_in_key_order(table: tf.Table) -> None:
     keys = [(id_, n) for id_ in "eabcd" for n in range(-1, 11)] + [("a", 3), ("d", 0)]
     random.Random(7).shuffle(keys)
     expected = [row for key in keys if (row := table.get(key)) is not None]
@@ -66,14 +66,14 @@ def test_get_many_gives_what_get_gives_in_the_order_of_the_keys(table: tf.Table)
     assert table.get_many(as_keys(keys).to_reader()).equals(found)
 
 
-def test_a_key_stored_twice(table: tf.Table) -> None:
+def test_get_rejects_duplicate_stored_key(table: tf.Table) -> None:
     table.append(rows([("d", 1)], "again"))
     with pytest.raises(DuplicateKeyError):
         table.get(("d", 1))
     assert sorted(table.get_many(as_keys([("d", 1)]))["note"].to_pylist()) == ["again", "file 3"]
 
 
-def test_what_is_no_key(table: tf.Table) -> None:
+def test_invalid_lookup_keys_are_rejected(table: tf.Table) -> None:
     for key in [("a",), ("a", 1, 2), "a", {"id": "a"}, ("a", None)]:
         with pytest.raises(InvalidArgumentError):
             table.get(key)
@@ -89,7 +89,7 @@ def test_what_is_no_key(table: tf.Table) -> None:
         table.get_many(pa.table({"id": ["a"], "n": pa.array([None], pa.int32())}))
 
 
-def test_a_table_without_a_key_has_no_lookup(tmp_path: Path) -> None:
+def test_lookup_requires_a_key(tmp_path: Path) -> None:
     catalog = new_lake(tmp_path / "lake")
     table = catalog.create_table("db.t", SCHEMA)
     with pytest.raises(InvalidKeyError):
@@ -98,7 +98,7 @@ def test_a_table_without_a_key_has_no_lookup(tmp_path: Path) -> None:
         table.get_many(as_keys([("a", 1)]))
 
 
-def test_keys_of_every_type(tmp_path: Path) -> None:
+def test_lookup_by_keys_of_every_type(tmp_path: Path) -> None:
     values: dict[str, tuple[pa.DataType, Any]] = {
         "u": (pa.uuid(), uuid.UUID(int=2**127)),
         "d": (pa.decimal128(9, 2), decimal.Decimal("-2.00")),
@@ -121,7 +121,7 @@ def test_keys_of_every_type(tmp_path: Path) -> None:
     assert table.get_many(stored).to_pylist() == [key]
 
 
-def test_few_keys_are_asked_of_bloom_filters(tmp_path: Path) -> None:
+def test_lookup_of_few_keys_uses_bloom_filters(tmp_path: Path) -> None:
     """FM-27: files that hold none of the keys are not planned, once their filters were read."""
     catalog = new_lake(tmp_path / "lake")
     name = "write.parquet.bloom-filter-{}.column.id"
@@ -135,7 +135,7 @@ def test_few_keys_are_asked_of_bloom_filters(tmp_path: Path) -> None:
     assert table.scan("id IN ('k100', 'k301')").explain().pruning["skipped_by_bloom_filter_count"] == 6
 
 
-def test_rows_with_a_uuid_inside_of_a_struct(tmp_path: Path) -> None:
+def test_rows_with_uuid_in_struct_are_found(tmp_path: Path) -> None:
     """PyArrow makes no empty table and no null of such a type from Python: lookups, partial upserts and the listing of
     deleted positions stopped with its error."""
     catalog = new_lake(tmp_path / "lake")

@@ -48,7 +48,7 @@ def table(tmp_path: Path, kind: pa.DataType, rows: Rows) -> tf.Table:
     return table
 
 
-def test_keys_are_found(table: tf.Table, rows: Rows, kind: pa.DataType) -> None:
+def test_nanosecond_keys_are_found(table: tf.Table, rows: Rows, kind: pa.DataType) -> None:
     found = table.get((pd.Timestamp(1_001, tz=kind.tz),))
     assert found is not None
     assert found["value"] == 1
@@ -57,7 +57,7 @@ def test_keys_are_found(table: tf.Table, rows: Rows, kind: pa.DataType) -> None:
     assert table.get_many(many).num_rows == 2
 
 
-def test_a_key_that_is_there_is_not_added_again(table: tf.Table, rows: Rows) -> None:
+def test_existing_nanosecond_key_is_not_added_again(table: tf.Table, rows: Rows) -> None:
     """The files were chosen by bounds without the last three digits, and the stored key was above them."""
     with pytest.raises(DuplicateKeyError):
         table.append(rows(5_999), on_duplicate="error")
@@ -66,12 +66,12 @@ def test_a_key_that_is_there_is_not_added_again(table: tf.Table, rows: Rows) -> 
     assert table.scan().count() == 3
 
 
-def test_values_of_columns_that_are_not_given_are_kept(table: tf.Table, rows: Rows) -> None:
+def test_partial_upsert_keeps_values_for_nanosecond_keys(table: tf.Table, rows: Rows) -> None:
     table.upsert(rows(5_999).select(["at"]), missing="keep")
     assert table.scan().to_arrow()["value"].to_pylist() == [1, 1]
 
 
-def test_expressions_keep_them_or_are_refused(table: tf.Table, rows: Rows, kind: pa.DataType) -> None:
+def test_nanoseconds_in_expressions_are_exact_or_rejected(table: tf.Table, rows: Rows, kind: pa.DataType) -> None:
     """DuckDB before 2.0 computes with microseconds if there is a zone."""
     is_exact = kind.tz is None or int(duckdb.__version__.split(".")[0]) >= 2
     source = rows(1_002, value=9)
@@ -90,7 +90,7 @@ def test_expressions_keep_them_or_are_refused(table: tf.Table, rows: Rows, kind:
     assert seen["at"].equals(seen["seen"])
 
 
-def test_values_that_a_column_cannot_hold_are_refused(tmp_path: Path) -> None:
+def test_nanosecond_values_beyond_column_precision_are_rejected(tmp_path: Path) -> None:
     """They used to be rounded down to the microsecond."""
     catalog = new_lake(tmp_path / "lake")
     table = catalog.create_table("db.t", pa.schema([pa.field("at", pa.timestamp("us"), nullable=False)]), key=["at"])

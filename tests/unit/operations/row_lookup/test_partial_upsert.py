@@ -50,7 +50,7 @@ def stored(table: tf.Table) -> list[tuple[Any, ...]]:
 PARTIAL = as_rows(("x", 2, 21), ("z", 9, 90), ("x", 2, 22), names=("id", "n", "a"))
 
 
-def test_a_column_left_out_is_an_error_that_names_it_and_the_choices(table: tf.Table) -> None:
+def test_missing_column_error_names_it_and_the_options(table: tf.Table) -> None:
     """CP-27: nothing is lost in silence."""
     with pytest.raises(InvalidArgumentError, match=r"lack 'b'.*missing=.*'keep'.*'null'"):
         table.upsert(PARTIAL)
@@ -63,7 +63,7 @@ def test_a_column_left_out_is_an_error_that_names_it_and_the_choices(table: tf.T
     assert stored(table) == STORED
 
 
-def test_events_that_lack_a_column_are_an_error_unless_they_delete(table: tf.Table) -> None:
+def test_change_events_with_missing_column_are_rejected_unless_deletes(table: tf.Table) -> None:
     """CP-27: `apply_changes` wrote null over what was stored."""
     events = PARTIAL.append_column("_op", pa.array(["update", "insert", "update"]))
     with pytest.raises(InvalidArgumentError, match=r"events that .* lack 'b'.*apply_changes\(.*missing="):
@@ -98,7 +98,7 @@ def test_missing_keep_keeps_stored_values_through_deletes(table: tf.Table) -> No
     assert stored(table) == [("x", 1, 11, None), ("x", 2, 21, None), ("y", 1, 51, ["newer"]), ("z", 9, 90, None)]
 
 
-def test_keeps_in_a_transaction_what_it_wrote_before(table: tf.Table) -> None:
+def test_missing_keep_reads_values_of_the_transaction(table: tf.Table) -> None:
     with table.transaction() as tx:
         tx.upsert(as_rows(("x", 1, 7, ["tx"]), ("n", 1, 8, ["tx"])))
         tx.upsert(as_rows(("x", 1, 70), ("n", 1, 80), ("x", 2, 200), names=("id", "n", "a")), missing="keep")
@@ -106,7 +106,7 @@ def test_keeps_in_a_transaction_what_it_wrote_before(table: tf.Table) -> None:
     assert stored(table) == [("n", 1, 80, ["tx"]), ("x", 1, 70, ["tx"]), ("x", 2, 200, None)]
 
 
-def test_a_concurrent_write_of_a_key_is_seen(table: tf.Table) -> None:
+def test_concurrent_write_of_a_kept_key_is_read_again(table: tf.Table) -> None:
     """CP-5, CP-6: what was read is read again."""
     other = table.catalog.load_table("db.t")
     other.upsert(as_rows(("x", 1, 1, ["other"]), ("new", 1, 1, ["other"])))
@@ -120,7 +120,7 @@ def test_a_concurrent_write_of_a_key_is_seen(table: tf.Table) -> None:
     assert stored(table) == [("new", 1, 2, ["other"]), ("x", 1, 2, None), *STORED[1:]]
 
 
-def test_a_key_stored_twice_has_no_value_to_keep(table: tf.Table) -> None:
+def test_missing_keep_rejects_duplicate_stored_key(table: tf.Table) -> None:
     table.append(as_rows(("x", 1, 0, ["again"])))
     before = stored(table)
     with pytest.raises(DuplicateKeyError):
@@ -128,7 +128,7 @@ def test_a_key_stored_twice_has_no_value_to_keep(table: tf.Table) -> None:
     assert stored(table) == before
 
 
-def test_kept_values_meet_constraints_with_the_given_ones(table: tf.Table) -> None:
+def test_constraints_apply_to_kept_and_given_values(table: tf.Table) -> None:
     table.set_properties({"tableformat.check.small": "a < 100", "tableformat.check-expression.small": SMALL})
     with pytest.raises(RowsRefusedError):
         table.upsert(as_rows(("y", 1, 1), ("y", 1, 2), ("x", 1, 100), names=("id", "n", "a")), missing="keep")
@@ -137,7 +137,7 @@ def test_kept_values_meet_constraints_with_the_given_ones(table: tf.Table) -> No
     assert stored(table) == STORED
 
 
-def test_keys_and_values_of_every_type(tmp_path: Path) -> None:
+def test_missing_keep_with_keys_and_values_of_every_type(tmp_path: Path) -> None:
     catalog = new_lake(tmp_path / "lake")
     key = {
         "u": pa.uuid(),

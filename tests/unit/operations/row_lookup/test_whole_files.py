@@ -30,7 +30,7 @@ def kinds(table: tf.Table) -> Counter[str]:
 
 
 @pytest.mark.parametrize("version", ["2", "3"])
-def test_whole_files_leave_and_nothing_is_written(version: str, catalog: tf.Catalog) -> None:
+def test_fully_matching_files_are_removed_without_delete_file(version: str, catalog: tf.Catalog) -> None:
     """RP-17: by partition, by bounds, and a file with row deletes, which are removed with it."""
     table = made(catalog, version, ("truncate(10, n)",))
     table.append(rows(*range(30)))
@@ -45,7 +45,7 @@ def test_whole_files_leave_and_nothing_is_written(version: str, catalog: tf.Cata
     assert kinds(table) == {"data": 1}
 
 
-def test_a_file_of_which_a_row_may_stay_keeps_all(catalog: tf.Catalog) -> None:
+def test_partially_matching_file_uses_one_range_delete(catalog: tf.Catalog) -> None:
     """RP-17: then one range delete covers everything, as before."""
     table = made(catalog)
     table.append(rows(1, 2))
@@ -56,7 +56,7 @@ def test_a_file_of_which_a_row_may_stay_keeps_all(catalog: tf.Catalog) -> None:
 
 
 @pytest.mark.parametrize("mode", ["range", "equality", "scan"])
-def test_other_modes_do_as_they_say(mode: str, catalog: tf.Catalog) -> None:
+def test_explicit_delete_modes_are_honoured(mode: str, catalog: tf.Catalog) -> None:
     """RP-17"""
     table = made(catalog)
     table.append(rows(1))
@@ -66,7 +66,7 @@ def test_other_modes_do_as_they_say(mode: str, catalog: tf.Catalog) -> None:
     assert kinds(table) == ({"data": 1} if mode == "scan" else {"data": 2, mode: 1})
 
 
-def test_in_a_transaction_a_delete_is_blind(catalog: tf.Catalog) -> None:
+def test_delete_in_a_transaction_is_blind(catalog: tf.Catalog) -> None:
     """RP-17: it cannot be staged again."""
     table = made(catalog)
     table.append(rows(1))
@@ -77,7 +77,7 @@ def test_in_a_transaction_a_delete_is_blind(catalog: tf.Catalog) -> None:
     assert kinds(table)["range"] == 1
 
 
-def test_rows_that_came_meanwhile_go_too(catalog: tf.Catalog) -> None:
+def test_concurrently_added_matching_rows_are_deleted(catalog: tf.Catalog) -> None:
     """RP-17, CP-5: a handle that is behind conflicts, and looks again."""
     table = made(catalog)
     table.append(rows(1))

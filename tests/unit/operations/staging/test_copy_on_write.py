@@ -38,7 +38,7 @@ def stored(table: tf.Table) -> dict[int, str]:
     return dict(zip(rows["id"].to_pylist(), rows["v"].to_pylist(), strict=True))
 
 
-def test_files_with_deleted_rows_are_replaced_and_leave_no_delete_file(table: tf.Table) -> None:
+def test_files_with_deleted_rows_are_replaced_without_delete_file(table: tf.Table) -> None:
     """SP-21: the existing row delete is removed with its file; other files stay unchanged."""
     before = paths(table)
     table.set_properties(BOTH)
@@ -57,7 +57,7 @@ def test_files_with_deleted_rows_are_replaced_and_leave_no_delete_file(table: tf
 
 
 @pytest.mark.parametrize("name", ["_row_id", "_last_updated_sequence_number"])
-def test_column_that_is_named_like_one_of_lineage_is_carried(tmp_path: Path, name: str) -> None:
+def test_column_named_like_a_lineage_column_is_kept(tmp_path: Path, name: str) -> None:
     """FM-20: it was named twice, so that nothing could be changed; the other column of lineage is carried as well."""
     catalog = tf.open_catalog(str(tmp_path / "lake"))
     catalog.create_namespace("db")
@@ -74,7 +74,7 @@ def test_column_that_is_named_like_one_of_lineage_is_carried(tmp_path: Path, nam
         assert numbers["_last_updated_sequence_number"].to_pylist() == [1, 3]
 
 
-def test_rows_that_stay_keep_their_ids(table: tf.Table) -> None:
+def test_remaining_rows_keep_their_ids(table: tf.Table) -> None:
     """SP-21, MT-49."""
     if table.metadata.format_version < 3:
         return
@@ -87,7 +87,7 @@ def test_rows_that_stay_keep_their_ids(table: tf.Table) -> None:
 
 
 @pytest.mark.parametrize("small_file_bytes", [batches.SMALL_FILE_BYTES, -1], ids=["small", "large"])
-def test_rows_keep_their_ids_when_two_verbs_of_a_transaction_replace_their_file(
+def test_rows_keep_ids_if_file_is_replaced_twice_in_a_transaction(
     table: tf.Table, monkeypatch: pytest.MonkeyPatch, small_file_bytes: int
 ) -> None:
     """SP-21, MT-49: a file of the transaction assigns no row ids, so its rows keep their stored ids. New rows get their
@@ -116,7 +116,7 @@ def test_rows_keep_their_ids_when_two_verbs_of_a_transaction_replace_their_file(
 
 @pytest.mark.parametrize("kind", ["range", "equality"])
 @pytest.mark.parametrize("change", ["delete", "prefix", "update", "merge", "transaction"])
-def test_deleted_rows_are_not_among_those_that_stay(table: tf.Table, kind: str, change: str) -> None:
+def test_deleted_rows_are_not_rewritten(table: tf.Table, kind: str, change: str) -> None:
     """SP-71: the filter of the statement selects files, and all live rows of a selected file are rewritten."""
     if kind == "range":
         table.delete_range(lower=[2], upper=[3])

@@ -49,7 +49,7 @@ def values(table: tf.Table) -> dict[int, str]:
 
 
 @pytest.mark.parametrize("verb", VERBS)
-def test_at_snapshot_isolation_rows_that_others_add_do_not_matter(table: tf.Table, verb: str) -> None:
+def test_snapshot_isolation_allows_concurrent_appends(table: tf.Table, verb: str) -> None:
     """SP-20: the operation commits its decision from the time of reading; the serializable default, CP-5, decides
     again."""
     changed = {} if verb == "delete" else {1: "new", 2: "new"}
@@ -69,9 +69,7 @@ def test_at_snapshot_isolation_rows_that_others_add_do_not_matter(table: tf.Tabl
 
 @pytest.mark.parametrize("verb", VERBS)
 @pytest.mark.parametrize("change", ["update", "upsert", "compact"])
-def test_rows_that_others_change_meanwhile_are_a_conflict_at_every_level(
-    table: tf.Table, verb: str, change: str
-) -> None:
+def test_concurrent_row_changes_conflict_at_every_level(table: tf.Table, verb: str, change: str) -> None:
     """SP-20, CP-4, CP-6: of two that change a row the first commits, and the second decides again."""
     acts: dict[str, Callable[[tf.Table], object]] = {
         "update": lambda other: other.update("id = 1", set={"v": "'theirs'"}),
@@ -85,7 +83,7 @@ def test_rows_that_others_change_meanwhile_are_a_conflict_at_every_level(
     assert values(table) == ({3: "kept"} if verb == "delete" else {1: "theirs", 2: "new", 3: "kept"})
 
 
-def test_a_row_of_a_file_that_stays_is_changed_meanwhile(table: tf.Table) -> None:
+def test_delete_finds_concurrently_updated_row_of_untouched_file(table: tf.Table) -> None:
     """SP-20: its new version is what the delete is about, though no file that leaves has met the upsert."""
     table.set_properties({"write.delete.isolation-level": "snapshot"})
     with meanwhile(table, lambda other: other.upsert(rows_of(1, v="theirs"))):
@@ -103,7 +101,7 @@ KEYED: dict[str, Callable[[tf.Table, int], object]] = {
 
 @pytest.mark.parametrize("level", ["snapshot", "serializable"])
 @pytest.mark.parametrize("kind", KEYED)
-def test_a_keyed_delete_of_other_rows_of_a_file_is_no_conflict(table: tf.Table, kind: str, level: str) -> None:
+def test_concurrent_keyed_delete_of_other_rows_does_not_conflict(table: tf.Table, kind: str, level: str) -> None:
     """CP-6, SP-20: a stream that replaces rows all day lets an update of other rows of the same file through."""
     table.set_properties({"write.update.isolation-level": level})
     with meanwhile(table, lambda other: KEYED[kind](other, 2)):
@@ -116,9 +114,7 @@ def test_a_keyed_delete_of_other_rows_of_a_file_is_no_conflict(table: tf.Table, 
 @pytest.mark.parametrize("level", ["snapshot", "serializable"])
 @pytest.mark.parametrize("kind", KEYED)
 @pytest.mark.parametrize("updated", ["id = 1", "id <= 2"])
-def test_a_keyed_delete_of_a_row_that_is_updated_is_a_conflict(
-    table: tf.Table, kind: str, level: str, updated: str
-) -> None:
+def test_concurrent_keyed_delete_of_updated_row_conflicts(table: tf.Table, kind: str, level: str, updated: str) -> None:
     """CP-6: otherwise the row would come back with its new value; also if the whole file is rewritten by the update."""
     table.set_properties({"write.update.isolation-level": level})
     with meanwhile(table, lambda other: KEYED[kind](other, 1)):
@@ -131,7 +127,7 @@ def test_a_keyed_delete_of_a_row_that_is_updated_is_a_conflict(
     }
 
 
-def test_deletes_of_other_rows_of_a_file_are_no_conflict_at_snapshot_isolation(table: tf.Table) -> None:
+def test_snapshot_isolation_allows_deletes_of_other_rows(table: tf.Table) -> None:
     """SP-20: no row was added, so none was changed. A deletion vector has to hold what others deleted (CP-10)."""
     table.set_properties({"write.delete.isolation-level": "snapshot"})
     with meanwhile(table, lambda other: other.delete("id = 1 AND v <> 'x'", mode="scan")):
@@ -165,9 +161,7 @@ DELETES: dict[str, Callable[[tf.Table, int], object]] = {
 
 @pytest.mark.parametrize("verb", INSERTING)
 @pytest.mark.parametrize("kind", DELETES)
-def test_a_row_because_of_which_none_was_inserted_is_not_deleted_meanwhile(
-    table: tf.Table, verb: str, kind: str
-) -> None:
+def test_insert_if_missing_is_retried_after_concurrent_delete(table: tf.Table, verb: str, kind: str) -> None:
     """CP-38: otherwise neither the old row is in the table nor the new one."""
     with meanwhile(table, lambda other: DELETES[kind](other, 1)):
         result = INSERTING[verb](table)
@@ -178,7 +172,7 @@ def test_a_row_because_of_which_none_was_inserted_is_not_deleted_meanwhile(
 
 @pytest.mark.parametrize("verb", INSERTING)
 @pytest.mark.parametrize("kind", [kind for kind in DELETES if kind != "whole file"])
-def test_deletes_of_other_rows_let_an_insert_of_missing_ones_through(table: tf.Table, verb: str, kind: str) -> None:
+def test_deletes_of_other_rows_do_not_conflict_with_insert_if_missing(table: tf.Table, verb: str, kind: str) -> None:
     """CP-38: the check compares rows, regardless of the kind of delete in the files of others."""
     with meanwhile(table, lambda other: DELETES[kind](other, 2)):
         result = INSERTING[verb](table)
@@ -187,7 +181,7 @@ def test_deletes_of_other_rows_let_an_insert_of_missing_ones_through(table: tf.T
 
 
 @pytest.mark.parametrize("kind", DELETES)
-def test_at_snapshot_isolation_a_merge_inserts_what_was_missing_when_it_read(table: tf.Table, kind: str) -> None:
+def test_snapshot_isolation_merge_inserts_by_its_read_snapshot(table: tf.Table, kind: str) -> None:
     """SP-20."""
     table.set_properties({"write.merge.isolation-level": "snapshot"})
     with meanwhile(table, lambda other: DELETES[kind](other, 1)):

@@ -58,7 +58,7 @@ def before_the_commit(act: Callable[[], Any], times: int = 1) -> Any:
 
 
 @pytest.mark.parametrize("version", ["2", "3"])
-def test_whole_files_leave_and_no_delete_is_written(version: str, catalog: tf.Catalog) -> None:
+def test_fully_covered_files_are_removed_without_delete_file(version: str, catalog: tf.Catalog) -> None:
     """RP-19: none is opened, and row deletes of a file leave with it."""
     table = made(catalog, version, partition_by=["truncate(10, n)"])
     table.append(rows(*range(30)))
@@ -78,7 +78,7 @@ def test_whole_files_leave_and_no_delete_is_written(version: str, catalog: tf.Ca
     assert live_values(table, "n") == [*range(10), 14, *range(20, 30)]
 
 
-def test_files_at_the_edges_take_one_range_delete(catalog: tf.Catalog) -> None:
+def test_partly_covered_files_get_one_range_delete(catalog: tf.Catalog) -> None:
     """RP-19"""
     table = made(catalog)
     for numbers in ((8, 12), (13, 14), (18, 21), (30,)):
@@ -91,7 +91,7 @@ def test_files_at_the_edges_take_one_range_delete(catalog: tf.Catalog) -> None:
 
 
 @pytest.mark.parametrize("blind", [False, True])
-def test_rows_that_came_meanwhile_are_replaced_too(blind: bool, catalog: tf.Catalog) -> None:
+def test_concurrently_added_rows_are_replaced(blind: bool, catalog: tf.Catalog) -> None:
     """RP-19: the head of the attempt decides, so both forms leave the same rows."""
     table = made(catalog)
     table.append(rows(12))
@@ -105,7 +105,7 @@ def test_rows_that_came_meanwhile_are_replaced_too(blind: bool, catalog: tf.Cata
     assert kinds(table)["range"] == 1
 
 
-def test_a_range_delete_that_is_not_needed_any_more_goes(catalog: tf.Catalog, tmp_path: Path) -> None:
+def test_unneeded_range_delete_is_dropped_on_retry(catalog: tf.Catalog, tmp_path: Path) -> None:
     """RP-19: the file that crossed the bound is gone when the committing attempt plans."""
     table = made(catalog)
     table.append(rows(8, 12))
@@ -117,7 +117,7 @@ def test_a_range_delete_that_is_not_needed_any_more_goes(catalog: tf.Catalog, tm
     assert not list(tmp_path.rglob("*range*"))
 
 
-def test_beside_writers_that_never_pause_it_is_written_blind(
+def test_replacement_is_blind_with_permanent_concurrent_writers(
     catalog: tf.Catalog, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """RP-19: writers on another machine, which do not use the queue of this one."""
@@ -131,7 +131,7 @@ def test_beside_writers_that_never_pause_it_is_written_blind(
     assert live_values(table.refresh(), "n") == [15]
 
 
-def test_a_compaction_of_files_that_were_removed_is_a_conflict(catalog: tf.Catalog) -> None:
+def test_compaction_of_removed_files_conflicts(catalog: tf.Catalog) -> None:
     """CP-3: replaced rows do not come back through the files that a job is rewriting."""
     table = made(catalog)
     table.append(rows(12))
@@ -145,7 +145,7 @@ def test_a_compaction_of_files_that_were_removed_is_a_conflict(catalog: tf.Catal
     assert live_values(table.refresh(), "n") == [15]
 
 
-def test_a_batch_that_finds_nothing_is_known_when_it_is_repeated(catalog: tf.Catalog) -> None:
+def test_empty_replacement_batch_is_recorded(catalog: tf.Catalog) -> None:
     """RP-19, CP-14: rows that were added since stay."""
     table = made(catalog)
     batch = {"application_id": "loader", "batch_id": 1}
@@ -161,7 +161,7 @@ PARTITIONS: dict[str, Any] = {"by name": "[10, 20)", "by ends": (10, 20), "by bo
 
 
 @pytest.mark.parametrize("partition", PARTITIONS.values(), ids=PARTITIONS)
-def test_a_partition_is_replaced(partition: Any, catalog: tf.Catalog) -> None:
+def test_replace_partition(partition: Any, catalog: tf.Catalog) -> None:
     """RP-19: files never cross a border, so none is deleted from."""
     table = ranged(catalog)
     table.append(rows(5, 15, 16, 25, 55))
@@ -169,7 +169,7 @@ def test_a_partition_is_replaced(partition: Any, catalog: tf.Catalog) -> None:
     assert live_tuples(table) == [(5, 0), (18, 1), (25, 0), (55, 0)]
 
 
-def test_rows_outside_of_a_partition_are_refused_one_by_one(catalog: tf.Catalog) -> None:
+def test_rows_outside_the_partition_are_rejected_individually(catalog: tf.Catalog) -> None:
     """RP-5, RP-19: all rejected rows are counted, both the rows outside of every partition and the rows of other
     partitions."""
     table = ranged(catalog)
@@ -186,7 +186,7 @@ def test_rows_outside_of_a_partition_are_refused_one_by_one(catalog: tf.Catalog)
     assert live_values(table, "n") == [11, 18]
 
 
-def test_the_default_partition_is_replaced(catalog: tf.Catalog) -> None:
+def test_replace_default_partition(catalog: tf.Catalog) -> None:
     """RP-10, RP-19: all that no bound covers, on every side."""
     table = ranged(catalog, default=True)
     table.append(rows(-5, 5, 40, 70))
@@ -209,18 +209,18 @@ def test_the_default_partition_is_replaced(catalog: tf.Catalog) -> None:
         ((7,), "a bound must be a pair"),
     ],
 )
-def test_what_is_no_partition_is_refused(partition: Any, told: str, catalog: tf.Catalog) -> None:
+def test_invalid_partition_is_rejected(partition: Any, told: str, catalog: tf.Catalog) -> None:
     table = ranged(catalog)
     with pytest.raises(InvalidArgumentError, match=told):
         table.replace_partition(rows(12), partition)
 
 
-def test_a_table_without_range_partitions_says_what_to_do(catalog: tf.Catalog) -> None:
+def test_table_without_range_partitions_suggests_replace_interval(catalog: tf.Catalog) -> None:
     with pytest.raises(InvalidArgumentError, match=r"has no range partitions.*replace_interval"):
         made(catalog).replace_partition(rows(12), "[10, 20)")
 
 
-def test_a_partition_that_was_dropped_meanwhile_takes_no_rows(catalog: tf.Catalog) -> None:
+def test_concurrently_dropped_partition_rejects_rows(catalog: tf.Catalog) -> None:
     """RP-6, RP-19: it is looked up again after the conflict, and no longer exists."""
     table = ranged(catalog)
     table.append(rows(12))
@@ -233,7 +233,7 @@ def test_a_partition_that_was_dropped_meanwhile_takes_no_rows(catalog: tf.Catalo
     assert live_values(table.refresh(), "n") == []
 
 
-def test_in_a_transaction_a_partition_is_replaced_with_what_was_staged_before(catalog: tf.Catalog) -> None:
+def test_replace_partition_in_transaction_includes_staged_rows(catalog: tf.Catalog) -> None:
     """RP-19: blind, as required for an operation after others."""
     table = ranged(catalog)
     with table.transaction() as transaction:

@@ -57,7 +57,7 @@ SEVERAL: dict[str, tuple[str, dict[str, Any]]] = {
 
 @pytest.mark.parametrize("has_statistics", [True, False])
 @pytest.mark.parametrize("name", SEVERAL)
-def test_rows_of_several_partitions_are_refused(
+def test_file_with_rows_of_several_partitions_is_rejected(
     made: Callable[..., tf.Table], tmp_path: Path, name: str, has_statistics: bool
 ) -> None:
     """LK-10: when such files were added to one partition, filters returned rows that do not match and missed rows that
@@ -81,7 +81,7 @@ ONE: dict[str, tuple[str, dict[str, Any], str]] = {
 
 @pytest.mark.parametrize("has_statistics", [True, False])
 @pytest.mark.parametrize("name", ONE)
-def test_rows_of_one_partition_are_added_to_it(
+def test_file_without_statistics_is_added_to_its_partition(
     made: Callable[..., tf.Table], tmp_path: Path, name: str, has_statistics: bool
 ) -> None:
     """LK-10: without statistics they were in the partition of nulls."""
@@ -92,9 +92,7 @@ def test_rows_of_one_partition_are_added_to_it(
     assert table.verify(deep=True).is_clean, table.verify(deep=True)
 
 
-def test_a_column_that_the_file_lacks_is_in_the_partition_of_its_default(
-    made: Callable[..., tf.Table], tmp_path: Path
-) -> None:
+def test_missing_partition_column_uses_its_default(made: Callable[..., tf.Table], tmp_path: Path) -> None:
     table = made()
     with table.update_schema() as update:
         update.add_column("k", StringType(), default_value="d")
@@ -119,7 +117,7 @@ TYPES: dict[str, tuple[pa.DataType, Any]] = {
 
 
 @pytest.mark.parametrize("name", TYPES)
-def test_the_partition_of_each_type_is_its_value(made: Callable[..., tf.Table], tmp_path: Path, name: str) -> None:
+def test_partition_value_of_each_type(made: Callable[..., tf.Table], tmp_path: Path, name: str) -> None:
     """LK-10: and an append has the same."""
     column_type, value = TYPES[name]
     schema = pa.schema([pa.field("id", pa.int64(), nullable=False), pa.field("p", column_type)])
@@ -136,7 +134,7 @@ def test_the_partition_of_each_type_is_its_value(made: Callable[..., tf.Table], 
 
 
 @pytest.mark.parametrize("is_own", [True, False])
-def test_field_ids_in_a_file_are_those_of_its_columns(
+def test_field_ids_in_the_file_must_match_the_columns(
     made: Callable[..., tf.Table], tmp_path: Path, is_own: bool
 ) -> None:
     """LK-19: readers use the field ids. The column may have been renamed since, but it must be the same column."""
@@ -154,7 +152,7 @@ def test_field_ids_in_a_file_are_those_of_its_columns(
             table.add_files([str(tmp_path / "a.parquet")])
 
 
-def test_a_refused_file_leaves_the_table_as_it_was(made: Callable[..., tf.Table], tmp_path: Path) -> None:
+def test_rejected_file_does_not_change_the_table(made: Callable[..., tf.Table], tmp_path: Path) -> None:
     """LK-19: the table used to get a name mapping, in a separate commit, for files that were never added."""
     table = made("p")
     before = table.iceberg.metadata_location
@@ -168,7 +166,7 @@ def test_a_refused_file_leaves_the_table_as_it_was(made: Callable[..., tf.Table]
     assert table.scan().to_arrow().to_pylist() == [{"id": 1, "p": "a", "f": None}]
 
 
-def test_columns_that_are_renamed_while_files_are_added_are_found(
+def test_column_renamed_while_adding_files_is_found(
     made: Callable[..., tf.Table], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """LK-19: the name mapping has the names under which the files were checked."""
@@ -191,7 +189,7 @@ def test_columns_that_are_renamed_while_files_are_added_are_found(
 
 
 @pytest.mark.parametrize("row_group_size", [1000, 4])
-def test_a_file_that_says_falsely_that_it_is_sorted_is_refused(
+def test_file_with_false_sort_marker_is_rejected(
     made: Callable[..., tf.Table], tmp_path: Path, row_group_size: int
 ) -> None:
     """LK-10, RD-11: pyarrow copies the marker of a data file that it has read, regardless of changes to the rows. A
@@ -215,7 +213,7 @@ def test_a_file_that_says_falsely_that_it_is_sorted_is_refused(
     assert table.verify(deep=True).is_clean, table.verify(deep=True)
 
 
-def test_a_marker_of_text_is_held_against_the_rows(made: Callable[..., tf.Table], tmp_path: Path) -> None:
+def test_sort_marker_on_text_columns_is_checked(made: Callable[..., tf.Table], tmp_path: Path) -> None:
     """LK-10: also if the column is read as codes, and if it follows another key column."""
     table = made()
     table.set_properties({"write.parquet.row-group-limit": "3"})

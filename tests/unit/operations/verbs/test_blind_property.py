@@ -70,7 +70,7 @@ def kinds(table: tf.Table) -> set[DeleteKind]:
 
 
 @pytest.mark.parametrize("verb", VERBS)
-def test_no_verb_leaves_what_the_owner_forbids(table: tf.Table, verb: str) -> None:
+def test_no_operation_writes_forbidden_delete_files(table: tf.Table, verb: str) -> None:
     """SP-22: the table is scanned for the rows, and they are deleted by position; with copy-on-write no delete file is
     written (SP-21)."""
     act, expected = VERBS[verb]
@@ -82,7 +82,7 @@ def test_no_verb_leaves_what_the_owner_forbids(table: tf.Table, verb: str) -> No
         ({"write.delete.mode": "copy-on-write"}, set[DeleteKind]()),
     ):
         if verb == "a transaction" and table.metadata.format_version == 3 and not allowed:
-            continue  # `test_rows_that_stay_keep_their_ids`
+            continue  # `test_remaining_rows_keep_their_ids`
         table.refresh().set_properties(properties)
         table.rollback(snapshot_id=snapshot_id)
         act(table)
@@ -91,7 +91,7 @@ def test_no_verb_leaves_what_the_owner_forbids(table: tf.Table, verb: str) -> No
         table.remove_properties(*properties)
 
 
-def test_what_a_caller_asks_for_against_the_owner_is_refused(table: tf.Table) -> None:
+def test_explicit_mode_that_the_owner_forbids_is_rejected(table: tf.Table) -> None:
     """SP-22."""
     table.set_properties({"write.delete.blind": "equality"})
     for act in (
@@ -109,7 +109,7 @@ def test_what_a_caller_asks_for_against_the_owner_is_refused(table: tf.Table) ->
     assert live_values(table.refresh(), "id") == [1, 3, 4, 5, 6]
 
 
-def test_partitions_are_not_dropped_by_a_range_delete_that_may_not_be_left(tmp_path: Path) -> None:
+def test_partition_drop_is_rejected_if_it_needs_a_forbidden_range_delete(tmp_path: Path) -> None:
     """SP-22, RP-12: a file lies on both sides of the border."""
     catalog = new_lake(tmp_path / "lake")
     ranges = tf.RangePartitions(on=["id"], bounds=[(0, 20)], splits=[])

@@ -84,7 +84,7 @@ def one_by_one(rows: list[tuple[Any, ...]], events: list[tuple[Any, ...]]) -> Co
 
 
 @pytest.mark.parametrize("seed", range(12))
-def test_events_are_applied_as_if_one_by_one(catalog: tf.Catalog, seed: int) -> None:
+def test_events_agree_with_sequential_application(catalog: tf.Catalog, seed: int) -> None:
     """CF-12, CF-13: order of two columns, ties in the order of the input, truncates, deletes with a key alone."""
     draw = random.Random(seed)
     properties = {"format-version": str(draw.choice([2, 3]))}
@@ -106,7 +106,7 @@ def test_events_are_applied_as_if_one_by_one(catalog: tf.Catalog, seed: int) -> 
 
 
 @pytest.mark.parametrize("memory_bytes", [1, 1 << 30])
-def test_a_reset_drops_what_comes_before_it(memory_bytes: int) -> None:
+def test_reset_event_discards_earlier_events(memory_bytes: int) -> None:
     """CF-13: in memory and in temporary files."""
     given = pa.table(
         {
@@ -126,7 +126,7 @@ def test_a_reset_drops_what_comes_before_it(memory_bytes: int) -> None:
     assert found.read_all()["o"].to_pylist() == [5, 3, 4, 2]
 
 
-def test_an_unknown_code_is_an_error_wherever_it_is(catalog: tf.Catalog) -> None:
+def test_unknown_operation_code_is_rejected(catalog: tf.Catalog) -> None:
     """CF-12"""
     table = new_table(catalog, [("a", 1, "old")])
     events = [("a", 1, "x", "merge", 1, None), ("a", 1, "x", "I", 2, None)]
@@ -138,7 +138,7 @@ def test_an_unknown_code_is_an_error_wherever_it_is(catalog: tf.Catalog) -> None
         table.apply_changes(events_of(events), order_by=["day", "dya"])
 
 
-def test_missing_columns_keep_what_is_stored_since_the_last_delete(catalog: tf.Catalog) -> None:
+def test_missing_columns_keep_stored_values_since_the_last_delete(catalog: tf.Catalog) -> None:
     """CF-16: an image before an update deletes nothing for good."""
     old = [("a", 1, "a1"), ("a", 2, "a2"), ("a", 3, "a3"), ("a", 4, "a4")]
     events = events_of(
@@ -180,7 +180,7 @@ def row_events_one_by_one(
 
 
 @pytest.mark.parametrize("seed", range(20))
-def test_each_delete_takes_exactly_one_equal_row(catalog: tf.Catalog, seed: int) -> None:
+def test_whole_row_delete_removes_exactly_one_equal_row(catalog: tf.Catalog, seed: int) -> None:
     """CF-15: against a multiset, in tables without a key, of both versions, partitioned and not, in several files."""
     draw = random.Random(seed)
     options: dict[str, Any] = {"key": [], "properties": {"format-version": str(draw.choice([2, 3]))}}
@@ -209,7 +209,7 @@ def test_each_delete_takes_exactly_one_equal_row(catalog: tf.Catalog, seed: int)
 
 
 @pytest.mark.parametrize("version", [2, 3])
-def test_the_feed_of_a_table_without_a_key_copies_its_rows(catalog: tf.Catalog, version: int) -> None:
+def test_feed_of_keyless_table_rebuilds_its_rows(catalog: tf.Catalog, version: int) -> None:
     """CF-15: floats, nested columns and nulls; applied version by version and all together."""
     schema = pa.schema(
         [
@@ -242,7 +242,7 @@ def test_the_feed_of_a_table_without_a_key_copies_its_rows(catalog: tf.Catalog, 
     assert sum(told(source).values()) == 5
 
 
-def test_row_events_need_whole_rows(catalog: tf.Catalog) -> None:
+def test_keyless_events_require_whole_rows(catalog: tf.Catalog) -> None:
     """CF-15"""
     table = new_table(catalog, [("a", 1, "x")], key=[])
     given = events_of([("a", 1, "x", "D", 1, None)]).drop(["number"])
@@ -275,7 +275,7 @@ def debezium(*events: tuple[str, Any, Any, int | None]) -> pa.Table:
     )
 
 
-def test_the_envelope_of_debezium(catalog: tf.Catalog) -> None:
+def test_debezium_envelope(catalog: tf.Catalog) -> None:
     """CF-14: an update of the key deletes the old row; a tombstone has no effect."""
     table = new_table(catalog, [("a", 1, "old"), ("a", 2, "old"), ("b", 1, "old")])
     events = debezium(
@@ -298,7 +298,7 @@ def test_the_envelope_of_debezium(catalog: tf.Catalog) -> None:
     assert stored(table) == Counter([("e", 1, "new")])
 
 
-def test_the_envelope_without_a_key_needs_both_images(catalog: tf.Catalog) -> None:
+def test_keyless_debezium_update_requires_both_images(catalog: tf.Catalog) -> None:
     """CF-14, CF-15"""
     table = new_table(catalog, [("a", 1, "old"), ("a", 1, "old")], key=[])
     table.apply_changes(debezium(("u", ("a", 1, "old"), ("a", 1, "new"), 1)), envelope="debezium", key=None)
@@ -307,7 +307,7 @@ def test_the_envelope_without_a_key_needs_both_images(catalog: tf.Catalog) -> No
         table.apply_changes(debezium(("u", None, ("a", 1, "new"), 1)), envelope="debezium", key=None)
 
 
-def test_an_envelope_that_says_too_little_is_an_error(catalog: tf.Catalog) -> None:
+def test_incomplete_debezium_envelope_is_rejected(catalog: tf.Catalog) -> None:
     """CF-14"""
     table = new_table(catalog, [("a", 1, "old")])
     for given, options, message in (
@@ -326,7 +326,7 @@ def test_an_envelope_that_says_too_little_is_an_error(catalog: tf.Catalog) -> No
 
 
 @pytest.mark.parametrize("order_column", [False, True])
-def test_a_delete_without_its_key_is_diverted(catalog: tf.Catalog, order_column: bool) -> None:
+def test_delete_without_key_is_diverted(catalog: tf.Catalog, order_column: bool) -> None:
     """CP-24"""
     table = new_table(catalog, [("a", 1, "old"), ("a", 2, "old")])
     if order_column:
@@ -349,7 +349,7 @@ def test_a_delete_without_its_key_is_diverted(catalog: tf.Catalog, order_column:
     assert stored(table) == Counter([("a", 1, "x")])
 
 
-def test_deletes_may_leave_out_required_columns(catalog: tf.Catalog) -> None:
+def test_deletes_may_omit_required_columns(catalog: tf.Catalog) -> None:
     """CF-12: columns outside the key; the image before a delete often has the key alone."""
     schema = pa.schema([("customer", pa.string()), pa.field("item", pa.string(), nullable=False)])
     table = catalog.create_table(f"db.t{next(_numbers)}", schema, key=["customer"])

@@ -60,7 +60,7 @@ def test_ranges_of_leading_values(tmp_path: Path, properties: dict[str, str], mo
     assert (result.deleted_row_count, result.added_delete_files_count) == (None if is_blind else 12, 1)
 
 
-def test_in_a_transaction_and_with_the_options_of_a_commit(tmp_path: Path) -> None:
+def test_delete_ranges_in_transaction_with_commit_options(tmp_path: Path) -> None:
     table = make(tmp_path)
     read = table.snapshot_id
     with table.transaction() as tx:
@@ -73,7 +73,7 @@ def test_in_a_transaction_and_with_the_options_of_a_commit(tmp_path: Path) -> No
         assert table.delete_ranges(CUTOFFS, application_id="a", batch_id=1).already_applied is expected
 
 
-def test_columns_outside_of_the_key_and_open_sides_take_nulls(tmp_path: Path) -> None:
+def test_non_key_columns_and_open_sides_include_nulls(tmp_path: Path) -> None:
     table = make(tmp_path)
     table.delete_ranges(pa.table({"upper_note": pa.array([2], pa.int32())}))
     notes = table.scan(columns=["note"]).to_arrow()["note"].to_pylist()
@@ -99,7 +99,7 @@ def test_columns_outside_of_the_key_and_open_sides_take_nulls(tmp_path: Path) ->
         ({"lower_order": ["three"]}, InvalidKeyError, "lower_order"),
     ],
 )
-def test_ranges_that_are_none_change_nothing(
+def test_invalid_ranges_change_nothing(
     tmp_path: Path, ranges: dict[str, Any], kind: type[Exception], message: str
 ) -> None:
     table = make(tmp_path)
@@ -120,7 +120,9 @@ def is_inside(row: tuple[str, int], lower: tuple[Any, ...], upper: tuple[Any, ..
 
 @given(st.lists(st.tuples(BOUNDS, BOUNDS), min_size=1, max_size=4))
 @settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
-def test_against_a_model(tmp_path_factory: pytest.TempPathFactory, bounds: list[tuple[tuple[Any, ...], ...]]) -> None:
+def test_delete_ranges_agrees_with_a_model(
+    tmp_path_factory: pytest.TempPathFactory, bounds: list[tuple[tuple[Any, ...], ...]]
+) -> None:
     """CP-86: a row is deleted if one of the ranges contains it."""
     kept = [
         (low, up)

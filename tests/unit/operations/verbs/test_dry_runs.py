@@ -62,7 +62,7 @@ CHANGES = pa.table({"_op": ["U", "D", "I"], "_ts": [1, 2, 3], "id": ["a", "b", "
         (lambda table, _given, **options: table.apply_changes(CHANGES, **options), 2),
     ],
 )
-def test_counts_what_a_replacement_then_takes(
+def test_dry_run_of_replace_counts_the_removed_rows(
     table: tf.Table, call: partial[Any], gone: int, properties: dict[str, str]
 ) -> None:
     """CP-88: the new rows are in its files, which are removed again."""
@@ -77,7 +77,7 @@ def test_counts_what_a_replacement_then_takes(
     assert table.scan().count() == count - gone + result.added_row_count
 
 
-def test_counts_what_the_replacement_of_a_partition_takes(tmp_path: Path) -> None:
+def test_dry_run_of_replace_partition_counts_the_removed_rows(tmp_path: Path) -> None:
     catalog = new_lake(tmp_path / "lake")
     years = tf.RangePartitions(on=["year"], bounds=[(2020, 2024)], step=1)
     schema = pa.schema([("year", pa.int32()), ("id", pa.int64())])
@@ -109,7 +109,7 @@ def test_counts_what_the_replacement_of_a_partition_takes(tmp_path: Path) -> Non
         (lambda table, **options: table.delete_rows(KEYS.slice(0, 0), **options), 0),
     ],
 )
-def test_counts_what_the_delete_then_takes(table: tf.Table, call: partial[Any], gone: int) -> None:
+def test_dry_run_of_delete_counts_the_deleted_rows(table: tf.Table, call: partial[Any], gone: int) -> None:
     before, rows, snapshot = files(table), table.scan().count(), table.snapshot_id
     preview = call(table, dry_run=True)
     assert (preview.dry_run, preview.deleted_row_count, preview.snapshot_id) == (True, gone, snapshot)
@@ -130,6 +130,6 @@ def test_counts_what_the_delete_then_takes(table: tf.Table, call: partial[Any], 
         (lambda table: table.delete_rows(pa.table({"number": pa.nulls(1)}), dry_run=True), RowsRefusedError),
     ],
 )
-def test_what_is_wrong_with_the_delete_is_wrong_with_its_dry_run(table: tf.Table, call: Any, error: type) -> None:
+def test_dry_run_rejects_invalid_deletes(table: tf.Table, call: Any, error: type) -> None:
     with pytest.raises(error):
         call(table)

@@ -35,7 +35,7 @@ VERBS: dict[str, Callable[[tf.Table, pa.Table], Any]] = {
 
 @pytest.mark.parametrize("blind", ["on", "off"])
 @pytest.mark.parametrize("given", GIVEN)
-def test_verbs_take_the_types_that_append_takes(tmp_path: Path, given: str, blind: str) -> None:
+def test_operations_accept_the_types_that_append_accepts(tmp_path: Path, given: str, blind: str) -> None:
     """Deletes among change events: their keys used to be compared with the keys of other events before the conversion
     to the column type."""
     key_type, keys = GIVEN[given]
@@ -52,7 +52,7 @@ def test_verbs_take_the_types_that_append_takes(tmp_path: Path, given: str, blin
 
 
 @pytest.mark.parametrize("is_lazy", [False, True])
-def test_text_of_polars(tmp_path: Path, is_lazy: bool) -> None:
+def test_polars_string_views_are_accepted(tmp_path: Path, is_lazy: bool) -> None:
     """Polars exports string views, from which PyArrow cannot take rows: changes, kept columns and merges used to
     fail."""
     catalog = new_lake(tmp_path / "lake")

@@ -48,7 +48,7 @@ def source(*ids: int, **columns: list[Any]) -> pa.Table:
     return pa.table({"id": pa.array(ids, pa.int64()), **columns})
 
 
-def test_each_row_gets_the_first_clause_whose_predicate_is_true(table: tf.Table) -> None:
+def test_first_matching_clause_applies_to_each_row(table: tf.Table) -> None:
     rows = source(0, 1, 2, 3, 9, a=[10, 11, 12, None, 19], kind=["upd", "ins", "del", "upd", "no"])
     merge = (
         table.merge(rows, on="id")
@@ -69,7 +69,7 @@ def test_each_row_gets_the_first_clause_whose_predicate_is_true(table: tf.Table)
     ]
 
 
-def test_on_is_any_condition_and_null_equals_nothing(table: tf.Table) -> None:
+def test_on_accepts_any_condition_and_null_matches_nothing(table: tf.Table) -> None:
     rows = pa.table({"low": [2, None], "high": [3, 9]})
     merge = table.merge(rows, on="t.id BETWEEN s.low AND s.high", source_alias="s", target_alias="t")
     merge.when_matched_update({"text": "'between ' || s.low"}).when_not_matched_insert({"id": "s.high"}).execute()
@@ -80,7 +80,7 @@ def test_on_is_any_condition_and_null_equals_nothing(table: tf.Table) -> None:
     assert nothing.attempts == 0
 
 
-def test_a_target_row_matched_twice_is_named(table: tf.Table) -> None:
+def test_target_row_matched_twice_raises_error(table: tf.Table) -> None:
     """CP-28: regardless of the predicates, unless all matching rows are deleted."""
     before = table.snapshot_id
     merge = table.merge(source(4, 0, 4, a=[1, 2, 3]), on="id").when_matched_update_all("source.a < 3")
@@ -111,13 +111,13 @@ def test_a_concurrent_change_is_not_lost(table: tf.Table, change: str) -> None:
     assert stored(table, "a")[3:] == expected[change]
 
 
-def test_rows_elsewhere_do_not_conflict(table: tf.Table) -> None:
+def test_concurrent_changes_of_other_rows_do_not_conflict(table: tf.Table) -> None:
     other = table.catalog.load_table("db.t")  # type: ignore[union-attr]
     other.append(source(50, a=pa.array([50], pa.int32())))
     assert table.merge(source(4, a=[1]), on="id").when_matched_update_all().execute().attempts == 1
 
 
-def test_isolation_is_that_of_merges(table: tf.Table) -> None:
+def test_merge_isolation_level_is_honoured(table: tf.Table) -> None:
     """SP-20: at "snapshot" isolation a row that was added concurrently is not checked."""
     table.set_properties({"write.merge.isolation-level": "snapshot"})
     other = table.catalog.load_table("db.t")  # type: ignore[union-attr]
@@ -126,7 +126,7 @@ def test_isolation_is_that_of_merges(table: tf.Table) -> None:
     assert [row for row in stored(table, "a") if row[0] == 7] in ([(7, 50), (7, 1)], [(7, 1), (7, 50)])
 
 
-def test_copy_on_write(table: tf.Table) -> None:
+def test_merge_mode_copy_on_write(table: tf.Table) -> None:
     """SP-21: `write.merge.mode` rewrites the files, and no delete is left."""
     table.set_properties({"write.merge.mode": "copy-on-write"})
     result = table.merge(source(4, 3, a=[1, 2]), on="id").when_matched_update_all("source.id = 4").when_matched_delete()
@@ -134,7 +134,7 @@ def test_copy_on_write(table: tf.Table) -> None:
     assert stored(table, "a") == [(0, 0), (2, 2), (4, 1), (5, 5)]
 
 
-def test_sees_what_its_transaction_did_before(table: tf.Table) -> None:
+def test_merge_sees_earlier_changes_of_its_transaction(table: tf.Table) -> None:
     with table.transaction() as tx:
         tx.append(source(9, a=pa.array([9], pa.int32())))
         tx.delete_prefix({"id": 5})
@@ -147,7 +147,7 @@ def test_sees_what_its_transaction_did_before(table: tf.Table) -> None:
     assert stored(table, "a") == [(0, 0), (2, 2), (3, 3), (4, 4), (5, 2), (9, 20)]
 
 
-def test_a_batch_is_merged_once_and_dry_runs_change_nothing(table: tf.Table) -> None:
+def test_merge_batch_is_applied_once_and_dry_run_changes_nothing(table: tf.Table) -> None:
     before, rows = table.snapshot_id, stored(table, "a")
     merge = table.merge(source(0, 2, a=[1, 1]), on="id").when_matched_update({"a": "target.a + 1"})
     preview = merge.execute(dry_run=True)
@@ -159,7 +159,7 @@ def test_a_batch_is_merged_once_and_dry_runs_change_nothing(table: tf.Table) -> 
     assert stored(table, "a")[0] == (0, 1)
 
 
-def test_new_rows_are_held_against_the_table(table: tf.Table) -> None:
+def test_merge_checks_constraints_of_new_rows(table: tf.Table) -> None:
     """CK-3: changed and inserted rows alike."""
     table.set_properties({"tableformat.check.small": "a < 100", "tableformat.check-expression.small": SMALL})
     before = stored(table, "a")
@@ -173,7 +173,7 @@ def test_new_rows_are_held_against_the_table(table: tf.Table) -> None:
     assert stored(table, "a") == before
 
 
-def test_values_keep_their_types(tmp_path: Path) -> None:
+def test_merge_keeps_column_types(tmp_path: Path) -> None:
     """Copied columns are not passed through DuckDB, which has other types."""
     catalog = new_lake(tmp_path / "lake")
     at = dt.datetime(2026, 1, 2, 3, tzinfo=dt.UTC)
@@ -201,7 +201,7 @@ def test_values_keep_their_types(tmp_path: Path) -> None:
     assert by_uuid.execute().added_row_count == 1
 
 
-def test_what_cannot_be_merged(table: tf.Table) -> None:
+def test_invalid_merges_are_rejected(table: tf.Table) -> None:
     before, rows = table.snapshot_id, source(0, a=[1], b=[2])
     by_id, by_a = partial(table.merge, on="id"), partial(table.merge, on="target.a = source.a")
     cases: list[tuple[type[Exception], str, Any]] = [

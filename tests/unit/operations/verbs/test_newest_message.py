@@ -87,7 +87,7 @@ WAYS = pytest.mark.parametrize("replace", [by_table, by_transaction, by_one_writ
 
 
 @WAYS
-def test_of_each_prefix_the_newest_message_stays(table: tf.Table, replace: Replace) -> None:
+def test_newest_message_of_each_prefix_is_kept(table: tf.Table, replace: Replace) -> None:
     """CP-66, CP-68: whichever writers held the rows."""
     given = lines("ann 1 1 a", "ann 1 2 a", "ann 1 1 b", "bob 1 1 x", "bob 1 5 y", offset=[7, 7, 8, 9, 3])
     replace(table, given, order_by="offset")
@@ -99,7 +99,7 @@ def by_two_rows_each(table: tf.Table, given: pa.Table, **options: Any) -> None:
 
 
 @pytest.mark.parametrize("seed", range(2))
-def test_writers_of_random_messages_have_the_result_of_one_writer(table: tf.Table, seed: int) -> None:
+def test_many_writers_agree_with_one_writer(table: tf.Table, seed: int) -> None:
     """CP-68: whichever writers held the rows. No message has a key twice."""
     random = np.random.default_rng(seed)
     for _ in range(10):
@@ -114,7 +114,7 @@ def test_writers_of_random_messages_have_the_result_of_one_writer(table: tf.Tabl
 
 
 @WAYS
-def test_several_columns_order_messages_and_null_and_nan_come_first(table: tf.Table, replace: Replace) -> None:
+def test_order_by_several_columns_sorts_null_and_nan_first(table: tf.Table, replace: Replace) -> None:
     """CP-66"""
     given = lines(
         *("ann 1 1 null", "ann 1 2 nan", "ann 1 3 number", "ann 2 4 nan", "ann 2 5 null", "bob 1 6 new", "bob 1 7 old"),
@@ -126,7 +126,7 @@ def test_several_columns_order_messages_and_null_and_nan_come_first(table: tf.Ta
 
 
 @WAYS
-def test_a_marker_empties_its_prefix_where_it_is_the_newest(table: tf.Table, replace: Replace) -> None:
+def test_newest_empty_message_marker_empties_its_prefix(table: tf.Table, replace: Replace) -> None:
     """CP-66: the row that `posexplode_outer` returns for a message without lines."""
     given = lines("ann 1 1 a", "ann 1 - ", "ann 2 - ", "ann 2 3 b", "bob 1 - ", offset=[1, 2, 1, 2, 1])
     replace(table, given, order_by="offset")
@@ -134,7 +134,7 @@ def test_a_marker_empties_its_prefix_where_it_is_the_newest(table: tf.Table, rep
 
 
 @WAYS
-def test_a_key_that_comes_twice_in_the_newest_message_is_an_error(table: tf.Table, replace: Replace) -> None:
+def test_duplicate_key_in_newest_message_is_rejected(table: tf.Table, replace: Replace) -> None:
     """CP-67, CP-68"""
     before = rows(table)
     given = lines("ann 1 1 a", "bob 1 1 x", "ann 1 1 b", offset=[7, 7, 7])
@@ -144,7 +144,7 @@ def test_a_key_that_comes_twice_in_the_newest_message_is_an_error(table: tf.Tabl
     assert rows(table) == before
 
 
-def test_a_row_with_some_key_columns_null_is_refused_and_no_marker(table: tf.Table) -> None:
+def test_row_with_some_null_key_columns_is_rejected(table: tf.Table) -> None:
     """CP-66, FM-4"""
     given = lines("ann 1 - ", "ann 2 4 a").set_column(0, "customer", pa.array([None, "ann"]))
     with pytest.raises(RowsRefusedError):
@@ -153,7 +153,7 @@ def test_a_row_with_some_key_columns_null_is_refused_and_no_marker(table: tf.Tab
         table.replace(lines("ann 1 - "), prefix=[*PREFIX, "line"])
 
 
-def test_wrong_order_columns(table: tf.Table) -> None:
+def test_invalid_order_columns_are_rejected(table: tf.Table) -> None:
     given = lines("ann 1 1 a")
     for order_by in ([], ["order"], ["item", "item"]):
         with pytest.raises(InvalidArgumentError, match="order_by"):
@@ -167,7 +167,7 @@ def test_wrong_order_columns(table: tf.Table) -> None:
         table.new_write(order_by="item")
 
 
-def test_upsert_takes_each_key_once(table: tf.Table) -> None:
+def test_upsert_rejects_duplicate_keys(table: tf.Table) -> None:
     """CP-67"""
     given = lines("ann 1 1 a", "ann 1 1 b", "bob 1 1 c", offset=[2, 1, 1])
     for call in (table.upsert, lambda given: table.append(given, on_duplicate="replace")):
@@ -183,7 +183,7 @@ def test_upsert_takes_each_key_once(table: tf.Table) -> None:
     assert rows(table) == ["ann 1 1 a", "ann 1 2 old", "ann 2 1 old", "bob 1 1 c"]
 
 
-def test_keys_are_unique_across_files_and_beyond_memory(tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_duplicate_keys_are_detected_across_files_and_spills(tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """CP-67: partitions and spilled keys."""
     monkeypatch.setattr(WriteContext, "key_memory_bytes", 1)
     with new_lake(tmp_path / "lake") as catalog:

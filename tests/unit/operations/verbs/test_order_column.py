@@ -70,7 +70,7 @@ def expire_all(table: tf.Table) -> None:
     table.maintenance.expire_snapshots(older_than=datetime.now(UTC), retain_last=1)
 
 
-def test_older_row_leaves_the_stored_one(orders: tf.Table) -> None:
+def test_older_row_does_not_replace_the_stored_one(orders: tf.Table) -> None:
     """CP-69: rows with equal values replace the stored ones, and null is the smallest value."""
     orders.upsert([row(1, 40, "first"), row(2, None, "null")])
     assert orders.upsert([row(1, 30), row(2, None, "null again"), row(3, 5)]).stale_row_count == 1
@@ -80,13 +80,13 @@ def test_older_row_leaves_the_stored_one(orders: tf.Table) -> None:
     assert notes(orders) == {1: "equal", 2: "number", 3: "new"}
 
 
-def test_append_that_replaces_duplicates_compares_as_well(orders: tf.Table) -> None:
+def test_append_with_on_duplicate_replace_compares_order(orders: tf.Table) -> None:
     orders.upsert([row(1, 40, "first")])
     assert orders.append([row(1, 30)], on_duplicate="replace").stale_row_count == 1
     assert notes(orders) == {1: "first"}
 
 
-def test_stale_delete_event_leaves_the_row_and_a_newer_one_is_remembered(orders: tf.Table) -> None:
+def test_stale_delete_is_skipped_and_newer_delete_is_remembered(orders: tf.Table) -> None:
     """CP-71: also for a key that the table never contained."""
     orders.upsert([row(1, 40, "first")])
     assert apply(orders, delete_of(1, 30)).stale_row_count == 1
@@ -124,7 +124,7 @@ def test_new_key_older_than_a_forgotten_delete_is_stale_and_logged(
     assert orders.upsert([row(5, 49, "known now")]).stale_row_count == 0
 
 
-def test_newest_message_of_a_prefix_stays_and_an_empty_one_is_remembered(orders: tf.Table) -> None:
+def test_newest_message_is_kept_and_empty_message_is_remembered(orders: tf.Table) -> None:
     orders.replace([row(1, 40), row(2, 40)], prefix=["customer"])
     assert orders.replace([row(3, 30), row(4, 30)], prefix=["customer"]).stale_row_count == 2
     assert sorted(notes(orders)) == [1, 2]
@@ -161,7 +161,7 @@ def test_rows_of_one_batch_are_ordered_by_the_column(orders: tf.Table) -> None:
     assert notes(orders)[1] == "b"
 
 
-def test_verbs_of_a_transaction_see_each_other(orders: tf.Table) -> None:
+def test_operations_of_a_transaction_see_each_other(orders: tf.Table) -> None:
     with orders.transaction() as tx:
         tx.upsert([row(1, 40, "first"), row(2, 40)])
         tx.upsert([row(1, 30)])
@@ -228,7 +228,7 @@ def test_option_without_the_property_is_an_error(tmp_path: Path) -> None:
         table.upsert([row(1, 1)], on_stale="skip")
 
 
-def test_owner_who_forbids_equality_deletes_gets_an_error_for_delete_events(tmp_path: Path) -> None:
+def test_delete_events_require_equality_deletes_to_be_allowed(tmp_path: Path) -> None:
     """CP-71: without equality deletes, these deletes could not be remembered."""
     table = new_table(tmp_path, **{"write.delete.blind": "off"})
     table.upsert([row(1, 40)])
@@ -240,7 +240,7 @@ def test_owner_who_forbids_equality_deletes_gets_an_error_for_delete_events(tmp_
     assert notes(table) == {1: "new"}
 
 
-def test_delete_of_others_between_plan_and_commit_is_a_conflict(tmp_path: Path) -> None:
+def test_concurrent_delete_between_plan_and_commit_conflicts(tmp_path: Path) -> None:
     """CP-73: also if the delete is converted before the commit."""
     table = new_table(tmp_path)
     other = tf.open_catalog(tmp_path / "lake").load_table("db.orders")
@@ -258,7 +258,7 @@ def test_delete_of_others_between_plan_and_commit_is_a_conflict(tmp_path: Path) 
     assert table.refresh().upsert([row(1, 45)]).stale_row_count == 1
 
 
-def test_row_of_others_between_plan_and_commit_is_compared(tmp_path: Path) -> None:
+def test_concurrent_row_between_plan_and_commit_is_compared(tmp_path: Path) -> None:
     """CP-73: a transaction raises a conflict, but a single operation is staged again."""
     table = new_table(tmp_path)
     other = tf.open_catalog(tmp_path / "lake").load_table("db.orders")
@@ -274,7 +274,7 @@ def test_row_of_others_between_plan_and_commit_is_compared(tmp_path: Path) -> No
     assert notes(table.refresh()) == {1: "newer", 2: "new", 9: "newer"}
 
 
-def test_other_keys_between_those_of_others_are_no_conflict(tmp_path: Path) -> None:
+def test_concurrent_changes_of_other_keys_do_not_conflict(tmp_path: Path) -> None:
     """CP-73: the rows of the delete file are compared if its bounds overlap."""
     table = new_table(tmp_path)
     other = tf.open_catalog(tmp_path / "lake").load_table("db.orders")
@@ -285,7 +285,7 @@ def test_other_keys_between_those_of_others_are_no_conflict(tmp_path: Path) -> N
     assert sorted(notes(table.refresh())) == [1, 5, 9]
 
 
-def test_property_that_others_set_between_plan_and_commit_is_a_conflict(tmp_path: Path) -> None:
+def test_order_column_set_between_plan_and_commit_conflicts(tmp_path: Path) -> None:
     table = new_table(tmp_path).remove_properties(ORDER_COLUMN)
     other = tf.open_catalog(tmp_path / "lake").load_table("db.orders")
     table.append([row(1, 40)])
@@ -303,7 +303,7 @@ def test_property_that_others_set_between_plan_and_commit_is_a_conflict(tmp_path
         table.refresh().commit(write, [staged])
 
 
-def test_column_is_held_by_the_property(orders: tf.Table) -> None:
+def test_order_column_cannot_be_dropped_or_renamed(orders: tf.Table) -> None:
     """FM-33."""
     with pytest.raises(InvalidArgumentError, match="cannot be dropped"), orders.update_schema() as update:
         update.delete_column("ts")
@@ -320,7 +320,7 @@ def test_column_is_held_by_the_property(orders: tf.Table) -> None:
     assert orders.upsert(rows).stale_row_count == 1
 
 
-def test_property_names_a_column_with_an_exact_order(tmp_path: Path) -> None:
+def test_order_column_must_have_an_exact_order(tmp_path: Path) -> None:
     """FM-33: both when the property is set and when a table is created."""
     table = new_table(tmp_path)
     with table.update_schema() as update:
@@ -338,7 +338,7 @@ def test_property_names_a_column_with_an_exact_order(tmp_path: Path) -> None:
         numbered.set_key(["order", "ts"])
 
 
-def test_delete_file_has_the_value_and_does_not_compare_it(orders: tf.Table) -> None:
+def test_delete_file_stores_the_order_value_without_comparing_it(orders: tf.Table) -> None:
     """FM-34, FM-12."""
     orders.append([row(1, 10), row(1, 20)])
     apply(orders, delete_of(1, 50))
@@ -363,9 +363,7 @@ def test_delete_file_has_the_value_and_does_not_compare_it(orders: tf.Table) -> 
         (pa.timestamp("us"), [datetime(1969, 1, day) for day in (1, 2, 3)]),
     ],
 )
-def test_values_of_other_types_are_compared_and_remembered(
-    tmp_path: Path, kind: pa.DataType, values: list[Any]
-) -> None:
+def test_order_values_of_other_types_are_compared(tmp_path: Path, kind: pa.DataType, values: list[Any]) -> None:
     catalog = new_lake(tmp_path / "lake")
     columns = pa.schema([pa.field("order", pa.int64(), nullable=False), ("ts", kind)])
     table = catalog.create_table("db.orders", columns, key=["order"], properties={ORDER_COLUMN: "ts"})
@@ -392,7 +390,7 @@ def test_values_of_other_types_are_compared_and_remembered(
         ({"envelope": "debezium"}, "this column themselves"),
     ],
 )
-def test_changes_that_cannot_be_compared_are_an_error(orders: tf.Table, options: dict[str, Any], text: str) -> None:
+def test_incomparable_changes_are_rejected(orders: tf.Table, options: dict[str, Any], text: str) -> None:
     """CP-71."""
     orders.upsert([row(1, 40, "first")])
     events = pa.Table.from_pylist([row(1, 50)], schema=COLUMNS).append_column("op", pa.array(["u"]))
@@ -401,7 +399,7 @@ def test_changes_that_cannot_be_compared_are_an_error(orders: tf.Table, options:
     assert notes(orders) == {1: "first"}
 
 
-def test_truncate_event_is_an_error(orders: tf.Table) -> None:
+def test_truncate_event_is_rejected(orders: tf.Table) -> None:
     """CP-71: the keys that it deletes could not be remembered."""
     orders.upsert([row(1, 40, "first")])
     events = pa.concat_tables([delete_of(1, 50), delete_of(2, 60).set_column(3, "op", pa.array(["truncate"]))])
@@ -412,7 +410,7 @@ def test_truncate_event_is_an_error(orders: tf.Table) -> None:
     assert notes(orders) == {1: "first"}
 
 
-def test_revert_and_restore_put_older_rows_back(orders: tf.Table) -> None:
+def test_revert_and_restore_write_older_rows(orders: tf.Table) -> None:
     """CP-69: these operations write older rows on purpose. Later writes are compared with them."""
     first = orders.upsert([row(1, 40, "first"), row(2, 40, "other")]).snapshot_id
     mistake = orders.upsert([row(1, 60, "wrong")]).snapshot_id

@@ -75,7 +75,7 @@ CALLS: dict[str, Call] = {
 
 @VERSIONS
 @pytest.mark.parametrize("name", list(CALLS))
-def test_rows_that_came_into_the_scope_are_a_conflict(tmp_path: Path, name: str, version: str) -> None:
+def test_rows_added_to_the_scope_conflict(tmp_path: Path, name: str, version: str) -> None:
     """CP-83: rows outside the scope are not a conflict; nothing is committed, and the operation is not repeated
     automatically."""
     table = orders(tmp_path, **{"format-version": version})
@@ -89,7 +89,7 @@ def test_rows_that_came_into_the_scope_are_a_conflict(tmp_path: Path, name: str,
 
 
 @pytest.mark.parametrize("name", list(CALLS))
-def test_rows_that_came_elsewhere_are_no_conflict(tmp_path: Path, name: str) -> None:
+def test_rows_added_outside_the_scope_do_not_conflict(tmp_path: Path, name: str) -> None:
     table = orders(tmp_path)
     read = table.snapshot_id
     table.append(rows(("zoe", 1)))
@@ -100,7 +100,7 @@ def test_rows_that_came_elsewhere_are_no_conflict(tmp_path: Path, name: str) -> 
     assert ("bob", 1) in stored(table)
 
 
-def test_a_writer_between_the_check_and_the_commit_is_seen(tmp_path: Path) -> None:
+def test_concurrent_commit_after_the_check_is_detected(tmp_path: Path) -> None:
     """Each attempt checks its current head."""
     table = orders(tmp_path)
     other = tf.open_catalog(str(tmp_path / "lake")).load_table("db.orders")
@@ -120,7 +120,7 @@ def test_a_writer_between_the_check_and_the_commit_is_seen(tmp_path: Path) -> No
     assert stored(table) == [("ann", 1), ("ann", 2), ("ann", 7), ("bob", 1)]
 
 
-def test_jobs_that_store_the_same_rows_do_not_count(tmp_path: Path) -> None:
+def test_maintenance_jobs_do_not_conflict(tmp_path: Path) -> None:
     """CP-85: compaction writes files with rows of the scope, and conversion removes deletes."""
     table = orders(tmp_path)
     table.append(rows(("ann", 3)))
@@ -134,7 +134,7 @@ def test_jobs_that_store_the_same_rows_do_not_count(tmp_path: Path) -> None:
     assert stored(table) == [("ann", 9)]
 
 
-def test_a_history_that_does_not_lead_back_is_a_conflict(tmp_path: Path) -> None:
+def test_broken_history_since_the_snapshot_conflicts(tmp_path: Path) -> None:
     """CP-84: after a rollback, for an unknown snapshot, and if a snapshot has expired."""
     table = orders(tmp_path)
     first = table.snapshot_id
@@ -146,7 +146,7 @@ def test_a_history_that_does_not_lead_back_is_a_conflict(tmp_path: Path) -> None
             table.delete_prefix({"customer": "ann"}, if_unchanged_since=unknown)
 
 
-def test_minus_one_stands_for_a_branch_without_snapshots(tmp_path: Path) -> None:
+def test_minus_one_means_a_branch_without_snapshots(tmp_path: Path) -> None:
     catalog = new_lake(tmp_path / "lake")
     table = catalog.create_table("db.orders", SCHEMA, key=["customer", "order"])
     table.replace(rows(("ann", 1)), prefix=["customer"], if_unchanged_since=-1)
@@ -156,7 +156,7 @@ def test_minus_one_stands_for_a_branch_without_snapshots(tmp_path: Path) -> None
     assert stored(table) == [("ann", 1), ("bob", 1)]
 
 
-def test_a_dry_run_checks_too_and_an_operation_without_scope_is_refused(tmp_path: Path) -> None:
+def test_dry_run_checks_too_and_unscoped_operation_is_rejected(tmp_path: Path) -> None:
     table = orders(tmp_path)
     read = table.snapshot_id
     table.append(rows(("ann", 3)))
@@ -170,7 +170,7 @@ def test_a_dry_run_checks_too_and_an_operation_without_scope_is_refused(tmp_path
 
 
 @pytest.mark.parametrize("properties", [{"write.delete.blind": "off"}, {"write.delete.blind": "equality"}])
-def test_deletes_that_may_not_stay_have_the_same_scope(tmp_path: Path, properties: dict[str, str]) -> None:
+def test_non_blind_deletes_have_the_same_scope(tmp_path: Path, properties: dict[str, str]) -> None:
     """SP-22: rows are found instead, in files that the scope does not name."""
     table = orders(tmp_path, **properties)
     read = table.snapshot_id
@@ -182,7 +182,7 @@ def test_deletes_that_may_not_stay_have_the_same_scope(tmp_path: Path, propertie
     assert stored(table) == [("ann", 1), ("ann", 2), ("ann", 3), ("zoe", 1)]
 
 
-def test_a_key_of_another_type_by_now_is_no_ground_to_let_rows_pass(tmp_path: Path) -> None:
+def test_promoted_key_type_does_not_hide_added_rows(tmp_path: Path) -> None:
     """Bounds of a widened column are not compared with spans of before."""
     catalog = new_lake(tmp_path / "lake")
     table = catalog.create_table("db.lines", pa.schema([("line", pa.int32())]), key=["line"])
@@ -203,7 +203,7 @@ def test_a_key_of_another_type_by_now_is_no_ground_to_let_rows_pass(tmp_path: Pa
     assert table.scan().count() == 3
 
 
-def test_a_batch_that_was_applied_is_told_before_its_own_rows_are_a_conflict(tmp_path: Path) -> None:
+def test_applied_batch_is_reported_instead_of_a_conflict(tmp_path: Path) -> None:
     """CP-14: also by a handle that does not know of the commit."""
     table = orders(tmp_path)
     stale = tf.open_catalog(str(tmp_path / "lake")).load_table("db.orders")

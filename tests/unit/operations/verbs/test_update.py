@@ -47,7 +47,7 @@ def stored(table: tf.Table, *columns: str) -> list[tuple[Any, ...]]:
     return [tuple(row.values()) for row in rows]
 
 
-def test_expressions_see_the_row_as_it_was(table: tf.Table) -> None:
+def test_expressions_use_the_old_values_of_the_row(table: tf.Table) -> None:
     result = table.update("id < 4", set={"a": "a + 10", "x": "a * 1.5", "text": "text || '-' || id", "day": None})
     assert (result.deleted_row_count, result.added_row_count) == (3, 3)
     changed = [(i, i + 10, i * 1.5, f"t-{i}", None) for i in (0, 2, 3)]
@@ -55,7 +55,7 @@ def test_expressions_see_the_row_as_it_was(table: tf.Table) -> None:
     assert [row["operation"] for row in table.inspect.snapshots().to_pylist()][-1] == "overwrite"
 
 
-def test_values_are_taken_as_they_are(table: tf.Table) -> None:
+def test_plain_values_are_not_parsed_as_expressions(table: tf.Table) -> None:
     table.update("true", set={"a": 7, "x": 0.5, "text": "'quoted'", "day": dt.date(2020, 2, 2)})
     assert stored(table, "a", "x", "text", "day") == [
         (i, 7, 0.5, "quoted", dt.date(2020, 2, 2)) for i in (0, 2, 3, 4, 5)
@@ -64,7 +64,7 @@ def test_values_are_taken_as_they_are(table: tf.Table) -> None:
     assert stored(table, "text")[1] == (2, None)
 
 
-def test_sees_what_its_transaction_did_before(table: tf.Table) -> None:
+def test_update_sees_earlier_changes_of_its_transaction(table: tf.Table) -> None:
     with table.transaction() as tx:
         tx.append(pa.table({"id": [9], "a": pa.array([9], pa.int32())}))
         tx.update("id >= 5", set={"a": "a + 1"})
@@ -87,7 +87,7 @@ def test_a_concurrent_change_is_not_lost(table: tf.Table, change: str) -> None:
     assert stored(table, "a") == [(0, 0), (2, 2), (3, 3), *([] if change == "delete" else [(4, 51)]), (5, 6)]
 
 
-def test_new_rows_are_held_against_constraints(table: tf.Table) -> None:
+def test_updated_rows_are_checked_against_constraints(table: tf.Table) -> None:
     before = stored(table, "a")
     table.set_properties({"tableformat.check.small": "a < 100", "tableformat.check-expression.small": SMALL})
     for value in (100, "a + 98", "2147483648 + a"):
@@ -96,7 +96,7 @@ def test_new_rows_are_held_against_constraints(table: tf.Table) -> None:
     assert stored(table, "a") == before
 
 
-def test_new_rows_are_held_against_range_partitions(tmp_path: Path) -> None:
+def test_updated_rows_are_checked_against_range_partitions(tmp_path: Path) -> None:
     catalog = new_lake(tmp_path / "lake")
     years = tf.RangePartitions(on=["a"], bounds=[(0, 10)], step=5)
     schema = pa.schema([("id", pa.int64()), pa.field("a", pa.int32(), nullable=False)])
@@ -111,7 +111,7 @@ def test_new_rows_are_held_against_range_partitions(tmp_path: Path) -> None:
 _NOT_OF_ONE_ROW = ("", "a +", "a, a", "max(a)", "rank() over ()", "(select 1)", "unnest([1])", "a from x", "*")
 
 
-def test_what_cannot_be_set(table: tf.Table) -> None:
+def test_update_rejects_invalid_assignments(table: tf.Table) -> None:
     before = table.snapshot_id
     with pytest.raises(InvalidArgumentError, match=r"'id' is part of the key.*transaction"):
         table.update("true", set={"id": "id + 1"})
@@ -157,7 +157,7 @@ for row in table.scan().to_arrow().sort_by("id").to_pylist():
 
 
 @pytest.mark.parametrize("zone", every(3, ["America/New_York", "UTC", "Asia/Tokyo"]))
-def test_times_of_expressions_are_utc_on_every_machine(tmp_path: Path, zone: str) -> None:
+def test_times_in_expressions_are_utc(tmp_path: Path, zone: str) -> None:
     """The same as in `where=`; they used to be in the time zone of the machine."""
     run = subprocess.run(
         [sys.executable, "-c", _WITH_TIMES, str(tmp_path)],

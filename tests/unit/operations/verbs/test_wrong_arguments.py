@@ -38,7 +38,7 @@ def rows(*names: str) -> pa.Table:
     return pa.table({"a": list(names), "b": range(len(names))}, schema=SCHEMA)
 
 
-def test_a_misspelt_option_of_a_verb_gets_the_nearest_name(table: Table) -> None:
+def test_misspelt_option_error_suggests_the_nearest(table: Table) -> None:
     unknown: Any = {"onduplicate": "error"}
     with pytest.raises(UnknownOptionError):
         table.append(rows("z"), **unknown)
@@ -48,7 +48,7 @@ def test_a_misspelt_option_of_a_verb_gets_the_nearest_name(table: Table) -> None
     assert table.scan().count() == 2
 
 
-def test_a_call_with_nothing_to_commit_attempts_none(table: Table) -> None:
+def test_empty_change_has_zero_attempts(table: Table) -> None:
     """CP-17: `attempts` is 0, regardless of the work that the operation did before."""
     head = table.snapshot_id
     for result in (
@@ -63,19 +63,19 @@ def test_a_call_with_nothing_to_commit_attempts_none(table: Table) -> None:
 @pytest.mark.parametrize(
     "call", ["namespace_exists", "list_namespaces", "list_tables", "drop_namespace", "create_namespace"]
 )
-def test_a_namespace_without_a_name_is_refused_by_every_call(catalog: Catalog, call: str, namespace: Any) -> None:
+def test_empty_namespace_name_is_rejected(catalog: Catalog, call: str, namespace: Any) -> None:
     with pytest.raises(InvalidArgumentError, match="namespace"):
         getattr(catalog, call)(namespace)
     assert catalog.list_namespaces() == ["db"]
 
 
 @pytest.mark.parametrize("location", ["nope://x/y", "memory:///x", "http://x"])
-def test_a_kind_of_uri_that_nothing_reads_is_named(location: str) -> None:
+def test_unsupported_uri_scheme_error_names_it(location: str) -> None:
     with pytest.raises(InvalidArgumentError, match=location.partition(":")[0]):
         read_metadata(location)
 
 
-def test_a_property_of_ours_that_does_not_exist_is_refused(catalog: Catalog, table: Table) -> None:
+def test_unknown_library_property_is_rejected(catalog: Catalog, table: Table) -> None:
     """FM-23."""
     with pytest.raises(UnknownOptionError):
         catalog.create_table("db.u", SCHEMA, properties={"tableformat.write.memry-bytes": "5"})
@@ -92,7 +92,7 @@ def test_a_property_of_ours_that_does_not_exist_is_refused(catalog: Catalog, tab
 @pytest.mark.parametrize(
     "name", ["tableformat.rows-unchanged", "tableformat.converted-deletes-until", "tableformat.anything"]
 )
-def test_a_summary_takes_no_name_of_ours_from_a_caller(table: Table, name: str) -> None:
+def test_reserved_summary_property_is_rejected(table: Table, name: str) -> None:
     """FM-23: a change feed would leave the snapshot out, and a conversion bring back rows of deletes that it takes for
     searched."""
     told = {"snapshot_properties": {"job": "nightly", name: "true"}}
@@ -112,7 +112,7 @@ def test_a_summary_takes_no_name_of_ours_from_a_caller(table: Table, name: str) 
         WriteOptions.parse({f"snapshot-property.{name}": "true"}, table="db.t")
 
 
-def test_jobs_refuse_a_table_without_a_catalog(table: Table) -> None:
+def test_jobs_require_a_catalog(table: Table) -> None:
     static = read_metadata(table.iceberg.metadata_location)
     jobs = static.maintenance
     for job in (jobs.convert_deletes, jobs.compact, jobs.rewrite_manifests, jobs.expire_snapshots, jobs.run):
@@ -123,7 +123,7 @@ def test_jobs_refuse_a_table_without_a_catalog(table: Table) -> None:
 
 
 @pytest.mark.parametrize("mode", ["auto", "range", "scan"])
-def test_a_range_without_bounds_does_not_empty_the_table_by_accident(table: Table, mode: str) -> None:
+def test_delete_range_without_bounds_is_rejected(table: Table, mode: str) -> None:
     for bounds in ({}, {"lower": None, "upper": None}, {"on": ["b"]}):
         with pytest.raises(InvalidArgumentError, match=r"every row would be deleted.*everything=True"):
             table.delete_range(mode=mode, **bounds)  # type: ignore[arg-type]
@@ -136,7 +136,7 @@ def test_a_range_without_bounds_does_not_empty_the_table_by_accident(table: Tabl
     assert table.scan().count() == 0
 
 
-def test_an_interval_without_bounds_does_not_replace_the_table_by_accident(table: Table) -> None:
+def test_replace_interval_without_bounds_is_rejected(table: Table) -> None:
     with pytest.raises(InvalidArgumentError, match=r"every row would be replaced.*everything=True"):
         table.replace_interval(rows("z"), on="b", lower=None, upper=None)
     with table.transaction() as tx, pytest.raises(InvalidArgumentError, match="everything=True"):
