@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from report.figures import Figure, Measurements, in_order
 
 OURS = "tableformat"
-_NEARLY = 1.05
+_NEARLY = 1.15
 """Ratios below this count as equal."""
 
 
