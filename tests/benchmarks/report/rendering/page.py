@@ -44,10 +44,10 @@ are listed.
 """
 _FIRST_PLOT = "growth-commit.svg"
 _REASONS = {
-    r"count and sum": "DuckDB receives our rows as a stream of Arrow batches. DuckDB reads the files of DuckLake itself, "
+    r"count and sum": "DuckDB receives our rows as a stream of Arrow batches. It reads the files of DuckLake itself, "
     "and delta-rs has a reader of its own; both aggregate without a transfer (decisions 25 and 35).",
-    r"(scan|scan again) after (three|the|prefixes|20|by)": "The other table rewrote its files when rows were deleted or "
-    "replaced, which the figures of those changes show. Ours applies the deletes while it reads.",
+    r"(scan|scan again) after (three|the|prefixes|20|by)": "The other table rewrote its files when rows were deleted "
+    "or replaced, which the figures of those changes show. Ours applies the deletes while it reads.",
     r"scan clean|scan, a fresh handle": "The bare files alone take about 0.7 times as long as ours. The rest is the "
     "catalog and the plan.",
     r"\. compaction": "The other table had rewritten its files with each change, so that little was left.",
