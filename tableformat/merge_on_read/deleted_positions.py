@@ -300,7 +300,13 @@ def _columns(deletes: Sequence[DeleteFile], context: MergeContext) -> dict[tuple
 def _spans(task: FileScanTask, loader: DeleteLoader) -> tuple[list[SpanArray], bool]:
     """For each list of delete columns the spans that are newer than the data; True if they cover the whole file
     (RD-10)."""
-    spans = [spans_of(each) for each in task.range_deletes]
+    late, is_covered = spans_of_files(task, loader)
+    return [*map(spans_of, task.range_deletes), *late], is_covered
+
+
+def spans_of_files(task: FileScanTask, loader: DeleteLoader) -> tuple[list[SpanArray], bool]:
+    """The same for the range delete files whose spans were not loaded for planning."""
+    spans = []
     for deletes in _grouped(task.range_delete_files):
         coverage, newer = classify(loader.range_fragments(deletes), task.data_file)
         if coverage is Coverage.COVERED:

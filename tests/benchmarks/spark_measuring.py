@@ -100,6 +100,13 @@ def _cpu_seconds_of(pid: int) -> float:
     return time.clock_gettime(clock.value)
 
 
+def read_bytes_of_children(spark: SparkSession) -> int:
+    """The bytes that the catalog's processes have read so far, from files and from the JVM."""
+    jvm = int(spark._jvm.java.lang.ProcessHandle.current().pid())
+    texts = (Path(f"/proc/{pid}/io").read_text() for pid in _children(jvm))
+    return sum(int(text.partition("rchar: ")[2].partition("\n")[0]) for text in texts)
+
+
 def _children(pid: int) -> list[int]:
     found = Path(f"/proc/{pid}/task").glob("*/children")
     return [int(child) for path in found for child in path.read_text().split()]

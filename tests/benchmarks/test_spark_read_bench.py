@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from measuring import Contender, Timing, against_target, heading, show, show_all
 from nine_million_rows import benchmark_directory
-from spark_measuring import CATALOG, Stopwatch, race_in_spark, ratio_of, spark_session
-from wide_rows import DELETES, WideRows, wide_rows
+from spark_measuring import CATALOG, Stopwatch, race_in_spark, ratio_of, read_bytes_of_children, spark_session
+from wide_rows import DELETES, MANY_DELETES, WideRows, wide_rows
 
 import tableformat as tf
 
@@ -25,6 +25,7 @@ _WARM_UPS = 3
 _PARQUET = "spark.read.parquet"
 _NONE, _POSITIONS, _LONG, _STRING_AND_LONG, _RANGES = DELETES
 _ALL_COLUMNS = ("count(1)", "count(id1)", "sum(id2)", "max(name)", "sum(val)", "max(ts)", "sum(qty)")
+_PENDING_AT_MOST = dict(zip(MANY_DELETES, (1.15, 1.3, 1.3), strict=True))
 _TWO_COLUMNS_AT_MOST_SECONDS = 0.15
 
 Query = Callable[["DataFrame"], object]
@@ -44,13 +45,15 @@ class Reads:
     def table(self, name: str) -> DataFrame:
         return self.spark.table(f"{CATALOG}.{name}")
 
-    def new_table(self, kind: str) -> str:
+    def new_table(self, kind: str, *, is_converted: bool = False) -> str:
         """The name of another table with such deletes, which no process has read yet."""
         name = f"reads.t{uuid.uuid4().hex}"
         table = self.base.copy(self.catalog, name)
-        delete = DELETES[kind]
+        delete = (DELETES | MANY_DELETES)[kind]
         if delete is not None:
             delete(self.base, table)
+        if is_converted:
+            table.maintenance.convert_deletes()
         return name
 
 
@@ -133,6 +136,33 @@ def test_first_reads(reads: Reads, tables: dict[str, str], query: Query) -> None
     for kind in DELETES:
         cpu, wall = ratio_of(timings[kind], timings[_PARQUET])
         show(f"{kind}, CPU time and wall time", f"{cpu:9.3f} x {wall:9.3f} x")
+
+
+@pytest.mark.parametrize("query", [aggregate, two_columns])
+def test_pending_deletes_against_converted_ones(reads: Reads, query: Query) -> None:
+    """Range and equality deletes that executors compare with rows, against the same deletes as positions. "first" is a
+    table that no process has read; the row of bytes is what the catalog's process read for one of them."""
+    stopwatch = Stopwatch(reads.spark)
+    for kind, at_most in _PENDING_AT_MOST.items():
+        contenders = {"converted": reads.new_table(kind, is_converted=True), "pending": reads.new_table(kind)}
+        repeated = {
+            name: Contender(query, lambda table=table: reads.table(table)) for name, table in contenders.items()
+        }
+        timings = race_in_spark(stopwatch, repeated, rounds=_ROUNDS, warm_ups=_WARM_UPS)
+        first = {name: Timing() for name in contenders}
+        for _ in range(_FIRST_READS):
+            for name in contenders:
+                table = reads.new_table(kind, is_converted=name == "converted")
+                before = read_bytes_of_children(reads.spark)
+                stopwatch.time(_first_read(reads, query, table), first[name])
+                read_bytes = read_bytes_of_children(reads.spark) - before
+        heading(f"{query.__name__.replace('_', ' ')}, {kind}")
+        show_all(timings | {f"{name}, first": timing for name, timing in first.items()})
+        show("read by the catalog's process for a first read", f"{read_bytes:>12,} bytes")
+        for state, of_state in (("repeated", timings), ("first", first)):
+            cpu, wall = ratio_of(of_state["pending"], of_state["converted"])
+            against_target(f"{kind}, {state}, CPU time", cpu, at_most)
+            show(f"{kind}, {state}, wall time", f"{wall:9.3f} x")
 
 
 def _first_read(reads: Reads, query: Query, name: str) -> Contender:

@@ -47,6 +47,7 @@ _CUSTOMERS: Final = 100
 _NAMES: Final = 1_000_000
 _DELETED_SHARE: Final = 100
 """One row in so many is deleted."""
+_MANY_DELETED_SHARE: Final = 10
 _MEAN_VALUE: Final = 100
 _VALUE_DEVIATION: Final = 20
 _LOWEST_HUNDREDTH: Final = 53.47
@@ -128,6 +129,17 @@ def delete_by_string_and_long(rows: WideRows, table: tf.Table) -> None:
     table.delete_rows(pa.table({"name": _names(quantities), "qty": quantities}))
 
 
+def delete_many_by_long(rows: WideRows, table: tf.Table) -> None:
+    """One row in ten, by the values of a column that the files are not sorted by."""
+    table.delete_rows(pa.table({"qty": _some_quantities(rows, _MANY_DELETED_SHARE)}))
+
+
+def delete_many_by_string_and_long(rows: WideRows, table: tf.Table) -> None:
+    """The same rows by two columns."""
+    quantities = _some_quantities(rows, _MANY_DELETED_SHARE)
+    table.delete_rows(pa.table({"name": _names(quantities), "qty": quantities}))
+
+
 def delete_ranges(rows: WideRows, table: tf.Table) -> None:
     """Two thousand prefixes of the key, each of fifty rows."""
     keys = np.random.default_rng(3).choice(rows.row_count // ROWS_PER_KEY, RANGE_COUNT, replace=False)
@@ -144,9 +156,16 @@ DELETES: Final[dict[str, Callable[[WideRows, tf.Table], None] | None]] = {
 }
 
 
-def _some_quantities(rows: WideRows) -> np.ndarray:
-    """One row in a hundred, scattered over all files and over all values."""
-    return np.random.default_rng(5).choice(rows.row_count, rows.row_count // _DELETED_SHARE, replace=False)
+MANY_DELETES: Final[dict[str, Callable[[WideRows, tf.Table], None]]] = {
+    "2,000 ranges": delete_ranges,
+    "10% equality, long": delete_many_by_long,
+    "10% equality, (string, long)": delete_many_by_string_and_long,
+}
+
+
+def _some_quantities(rows: WideRows, share: int = _DELETED_SHARE) -> np.ndarray:
+    """One row in so many, scattered over all files and over all values."""
+    return np.random.default_rng(5).choice(rows.row_count, rows.row_count // share, replace=False)
 
 
 def _rows(numbers: np.ndarray, quantities: np.ndarray, rows: int) -> pa.Table:

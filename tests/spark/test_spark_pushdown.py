@@ -217,10 +217,17 @@ def test_counts_and_bounds_come_from_metadata(spark: SparkSession, numbers: Tabl
     )
 
 
-def test_count_of_rows_needs_no_scan_also_with_deletes(spark: SparkSession, lake: Catalog, namespace: str) -> None:
+def test_count_of_rows_needs_no_scan_if_positions_of_deleted_rows_are_known(
+    spark: SparkSession, lake: Catalog, namespace: str
+) -> None:
+    """SP-4: rows that range and equality deletes reach are known when the rows are read."""
     numbers = make_numbers(lake, namespace)
     numbers.delete_range(lower=(5,), upper=(25,))
     numbers.delete("n IN (1, 99)", mode="equality")
+    frame = spark.sql(f"SELECT count(*) FROM lake.{numbers.name}")
+    assert "LocalTableScan" not in plan_of(frame)
+    assert frame.collect()[0][0] == 78
+    numbers.maintenance.convert_deletes()
     frame = spark.sql(f"SELECT count(*) FROM lake.{numbers.name}")
     assert "LocalTableScan" in plan_of(frame)
     assert frame.collect()[0][0] == 78

@@ -17,7 +17,9 @@ from queue import Queue
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
+from py4j.protocol import Py4JJavaError
 from pyspark.errors import AnalysisException
 from pyspark.sql import SparkSession
 from pyspark.sql.streaming import StreamingQuery
@@ -133,16 +135,26 @@ def test_statements_of_many_threads_share_the_process(spark: SparkSession, lake:
         assert list(pool.map(count, range(8))) == [1, 2, 3, 4, 1, 2, 3, 4]
 
 
-def test_missing_delete_file_fails_the_query_and_names_the_file(
-    spark: SparkSession, lake: Catalog, namespace: str
+def without_rows(path: Path) -> None:
+    pq.write_table(pq.read_table(path).slice(0, 0), path)
+
+
+@pytest.mark.parametrize("damage", [Path.unlink, without_rows])
+def test_damaged_delete_file_fails_the_query_and_is_named(
+    spark: SparkSession, lake: Catalog, namespace: str, damage: Callable[[Path], None]
 ) -> None:
     """DA-8: a delete file that cannot be read never means no deletes."""
     table = lake.create_table((namespace, "t"), SCHEMA)
     table.append(pa.table({"id": [1, 2, 3]}, schema=SCHEMA))
     table.delete("id = 2", mode="equality")
-    path = table.inspect.delete_files()["file_path"].to_pylist()[0].removeprefix("file://")
-    Path(path).unlink()
-    with pytest.raises(AnalysisException, match=Path(path).name) as caught:
+    path = Path(table.inspect.delete_files()["file_path"].to_pylist()[0].removeprefix("file://"))
+    damage(path)
+    if spark.version < "4":
+        # Spark 3.5 shows errors of tasks as they are.
+        with pytest.raises(Py4JJavaError, match=path.name):
+            spark.table(f"lake.{namespace}.t").collect()
+        return
+    with pytest.raises(AnalysisException, match=path.name) as caught:
         spark.table(f"lake.{namespace}.t").collect()
     assert caught.value.getCondition() == "TABLEFORMAT_CORRUPT_FILE"
 

@@ -1,6 +1,7 @@
 """COUNT, MIN and MAX over the rows of a table, from metadata, if the exact answer is known.
 
-COUNT(*) needs the row counts of the files and the number of their deleted rows, from the deleted positions. COUNT(c),
+COUNT(*) needs the row counts of the files and the number of their deleted rows, from the deleted positions. Spark
+reads the rows of tables with pending range or equality deletes, whose positions are not known. COUNT(c),
 MIN(c) and MAX(c) come from the statistics of the files, which ignore deletes. If rows were deleted, they are exact only
 if those rows cannot matter: COUNT(c) of a file without nulls, or MIN(c) if another file has a value that is at most as
 high. Otherwise Spark reads the rows.
@@ -31,6 +32,7 @@ from pyiceberg.types import (
 )
 
 from spark_ext.service.reads.appended_files import appended_files
+from spark_ext.service.reads.key_deletes import has_key_deletes
 from spark_ext.service.reads.scans import decided_predicates, plan_of, positions_of_tasks
 from spark_ext.service.registry import Answer, Request, method
 from spark_ext.service.session import Pin, Session
@@ -109,6 +111,9 @@ def _rows(session: Session, pin: Pin, request: Request) -> list[_Rows]:
     if len(decided_predicates(session, request)) < len(request.arguments["predicates"]):
         raise _UnknownError
     plan = plan_of(session, request)
+    if any(has_key_deletes(task) for task in plan.tasks):
+        # Only the rows tell how many of them a range or an equality delete reaches.
+        raise _UnknownError
     deleted = positions_of_tasks(plan.tasks, session.merge_context(view))
     return [_Rows(task.data_file, len(each)) for task, each in zip(plan.tasks, deleted, strict=True)]
 

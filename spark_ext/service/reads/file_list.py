@@ -7,6 +7,7 @@ from typing import Any, Final
 
 import pyarrow as pa
 
+from spark_ext.service.reads.key_deletes import KeyDeletes
 from spark_ext.service.reads.layouts import Layouts
 from spark_ext.service.registry import Answer, Buffer
 from spark_ext.service.wire.arrow_stream import arrow_stream, spark_schema_of_arrow
@@ -36,26 +37,36 @@ class FileList:
         context: MergeContext,
         columns: Sequence[str],
         predicates: Sequence[Mapping[str, Any]],
+        key_deletes: KeyDeletes | None = None,
     ) -> None:
-        """`columns` are the names that Spark requests, `predicates` are its filters."""
+        """`columns` are the names that Spark requests, `predicates` are its filters. `key_deletes` has the deletes that
+        executors compare with rows, if there are any."""
         self._view = view
         self._columns = columns
-        self._layouts = Layouts(view, context, columns, predicates)
+        self._key_deletes = key_deletes
+        keys = () if key_deletes is None else key_deletes.columns
+        self._layouts = Layouts(view, context, [*columns, *keys], predicates)
         self._data_files: list[DataFile] = []
         self._described: list[dict[str, Any]] = []
         self._deleted: list[Buffer] = []
         self._constants: dict[str, list[Any]] = {}
         self._constant_types: dict[str, pa.DataType] = {}
 
+    def is_read_by_id(self, file: DataFile) -> bool:
+        """Whether all columns, including delete columns, are found in the file by field id or are missing."""
+        return self._layouts.is_read_by_id(file)
+
     def add(
         self,
         file: DataFile,
         deleted: PositionSet,
         *,
+        compared: Mapping[str, Any] | None = None,
         reads_deleted: bool = False,
         constants: Mapping[str, pa.Scalar] | None = None,
     ) -> None:
-        """Add a file without its deleted rows or, with `reads_deleted`, with only its deleted rows.
+        """Add a file without its deleted rows or, with `reads_deleted`, with only its deleted rows. `compared`
+        describes further deletes, which executors compare with the rows.
 
         `constants` are values of columns that the table does not have, requested or not. Every file of the list must
         have the same names.
@@ -73,6 +84,8 @@ class FileList:
         if deleted or reads_deleted:
             described |= {"deleted": len(self._deleted), "reads_deleted": reads_deleted}
             self._deleted.append(position_bytes(deleted))
+        if compared is not None:
+            described["compared"] = compared
         for name, value in (constants or {}).items():
             if name in self._columns:
                 self._constants.setdefault(name, []).append(value.as_py())
@@ -92,7 +105,10 @@ class FileList:
             "constants": None if constants is None else spark_schema_of_arrow(constants.schema),
             "s3": s3_options(self._view.io),
         }
-        return Answer(result, [*first, *self._deleted])
+        parts = [*first, *self._deleted]
+        if self._key_deletes is None or not self._key_deletes.is_used:
+            return Answer(result, parts)
+        return Answer(result | self._key_deletes.to_json(len(parts)), [*parts, *self._key_deletes.parts])
 
     def _constant_columns(self) -> pa.Table | None:
         """One row for each file. None if the files contain all requested columns."""

@@ -84,6 +84,13 @@ class Layouts:
             layout = replace(layout, may_hold_nan=True)
         return self._layouts.setdefault(layout, len(self._layouts))
 
+    def is_read_by_id(self, file: DataFile) -> bool:
+        """Whether all columns are found in the file by field id, under their current names, or are missing."""
+        if not self._must_look:
+            return True
+        layout = self._layout_of(file)
+        return layout.names is None and not layout.lacking
+
     def _may_hold_nan(self, file: DataFile) -> bool:
         counts = file.nan_value_counts or {}
         return any(counts.get(field_id) != 0 for field_id in self._filtered_floats)

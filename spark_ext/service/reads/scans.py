@@ -13,6 +13,7 @@ from pyiceberg.expressions import AlwaysTrue, BooleanExpression
 from spark_ext.service.reads.appended_files import appended_files
 from spark_ext.service.reads.column_statistics import column_statistics, distinct_counts
 from spark_ext.service.reads.file_list import FileList
+from spark_ext.service.reads.key_deletes import KeyDeletes, without_key_deletes
 from spark_ext.service.registry import Answer, Request, method
 from spark_ext.service.session import Pin, Session
 from spark_ext.service.wire.expressions import exact_filter, pruning_filter
@@ -73,7 +74,10 @@ def decided_predicates(session: Session, request: Request) -> list[int]:
 
 @method("scan_files")
 def scan_files(session: Session, request: Request) -> Answer:
-    """The files to read, each with its deleted positions. These are computed here, in parallel, and cached.
+    """The files to read, each with its deletes.
+
+    Executors compare range and equality deletes with rows (decision 65). Deletes by position, and the deletes that
+    executors cannot compare, are resolved here to positions, in parallel, and cached.
 
     If `_deleted` is among the `columns`, files that are deleted completely are included because their rows are shown,
     except in a statement that changes rows (SP-95). SP-51: "counts" has the counts of the scan report.
@@ -81,8 +85,8 @@ def scan_files(session: Session, request: Request) -> Answer:
     pin, columns = Pin.from_json(request.arguments["pin"]), request.arguments["columns"]
     view = session.view(pin)
     context = session.merge_context(view)
-    files = FileList(view, context, columns, request.arguments["predicates"])
     if (appends := request.arguments.get("appends")) is not None:
+        files = FileList(view, context, columns, request.arguments["predicates"])
         for file in appended_files(view, appends):
             files.add(file, PositionSet.empty(), constants=_ALIVE)
         return files.answer()
@@ -95,9 +99,19 @@ def scan_files(session: Session, request: Request) -> Answer:
             NarrowedTask(scan=FileScanTask(data_file=file), known_positions=PositionSet.every(file.record_count))
             for file in plan.covered
         ]
-    for task, deleted in zip(tasks, positions_of_tasks(tasks, context), strict=True):
+    constants = _ALIVE if changes_rows else None
+    key_deletes = KeyDeletes(view, context, tasks)
+    files = FileList(view, context, columns, request.arguments["predicates"], key_deletes)
+    compared = [key_deletes.are_compared(task) and files.is_read_by_id(task.data_file) for task in tasks]
+    by_position = [
+        without_key_deletes(task) if is_compared else task for task, is_compared in zip(tasks, compared, strict=True)
+    ]
+    for task, is_compared, positions in zip(tasks, compared, positions_of_tasks(by_position, context), strict=True):
+        description = key_deletes.add(task) if is_compared else None
+        is_covered = is_compared and description is None
+        deleted = PositionSet.every(task.data_file.record_count) if is_covered else positions
         if len(deleted) < task.data_file.record_count or shows_deleted:
-            files.add(task.data_file, deleted, constants=_ALIVE if changes_rows else None)
+            files.add(task.data_file, deleted, compared=description, constants=constants)
     answer = files.answer()
     # Partition predicates with transforms, and values found at run time, also skip files of the plan.
     skipped = plan.pruning.data_file_count - len(plan.tasks)

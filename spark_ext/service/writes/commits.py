@@ -13,6 +13,7 @@ import pyarrow as pa
 from pyiceberg.expressions import BooleanExpression
 from pyiceberg.schema import Schema
 
+from spark_ext.service.reads.key_deletes import without_key_deletes
 from spark_ext.service.registry import Request, method
 from spark_ext.service.session import Pin, Session, handle_of
 from spark_ext.service.wire.expressions import SparkExpression, any_of, exact_filter, pruning_filter
@@ -172,8 +173,10 @@ def commit_delta(session: Session, request: Request) -> dict[str, Any]:
             draft.recorded.add_filters()
         tasks = {task.data_file.file_path: task for task in draft.plan(where)}
         deleted = deleted_positions_of(reports)
+        is_rewritten = row_level_mode(draft.context.properties, arguments["command"].lower()) == COPY_ON_WRITE
         draft.delete_positions_in(
-            [(tasks[path], positions) for path, positions in deleted.items()],
+            # Key columns are not read to find out that no row remains of a file. A later job removes such files.
+            [(tasks[path] if is_rewritten else without_key_deletes(tasks[path]), deleted[path]) for path in deleted],
             written_anew=arguments["command"] != "DELETE",
         )
         if arguments["command"] == "MERGE" and arguments["inserts"]:

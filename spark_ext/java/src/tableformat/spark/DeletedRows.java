@@ -9,7 +9,7 @@ import org.roaringbitmap.PeekableIntIterator;
 import org.roaringbitmap.RoaringBitmap;
 
 /**
- * The deleted rows of one data file. Python has resolved all kinds of deletes to positions.
+ * The rows of one data file that are deleted by position.
  *
  * <p>The first byte states the encoding. 0 is a 32-bit roaring bitmap in the standard encoding. 1 is a list of runs, each as two 32-bit
  * little-endian integers: the first position and the position after the last.
@@ -21,7 +21,16 @@ final class DeletedRows {
   private final PeekableIntIterator positions;
 
   DeletedRows(byte[] encoded) {
-    positions = decode(encoded).getIntIterator();
+    this(decode(encoded));
+  }
+
+  private DeletedRows(RoaringBitmap positions) {
+    this.positions = positions.getIntIterator();
+  }
+
+  /** The encoded positions, which may be null, and further ones. */
+  static DeletedRows of(byte[] encoded, RoaringBitmap others) {
+    return new DeletedRows(encoded == null ? others : RoaringBitmap.or(decode(encoded), others));
   }
 
   private static RoaringBitmap decode(byte[] encoded) {
@@ -66,11 +75,11 @@ final class DeletedRows {
     return selected;
   }
 
-  /** Sets for each row of the batch whether it is deleted. */
+  /** Sets `isDeleted` for the deleted rows of the batch. */
   void mark(ColumnVector rowIndex, int rowCount, boolean[] isDeleted) {
     for (int row = 0; row < rowCount; row++) {
       long position = rowIndex.getLong(row);
-      isDeleted[row] = seek(position) == position;
+      isDeleted[row] |= seek(position) == position;
     }
   }
 

@@ -32,6 +32,11 @@ final class Errors {
     return new UncheckedIOException(message, interruption);
   }
 
+  /** DA-8: a file of the table that is missing or damaged, with the condition of Python's CorruptFileError. */
+  static RuntimeException corrupt(String message, Throwable cause) {
+    return unchecked(analysis("TABLEFORMAT_CORRUPT_FILE", "58030", message, cause));
+  }
+
   /** A conflict with a concurrent commit; nothing was written. */
   static RuntimeException conflict(String message) {
     return unchecked(analysis("TABLEFORMAT_COMMIT_CONFLICT", "40001", message, null));

@@ -19,10 +19,17 @@ record FileTask(
     /** Index into the factory's shared positions; -1 if they are not shared. */
     int sharedDeleted,
     /** Whether only the deleted rows are read, as for a feed of changes. */
-    boolean readsDeleted)
+    boolean readsDeleted,
+    /** Deletes that are compared with the rows; null if there are none. */
+    KeyDeletes keyDeletes)
     implements Serializable {
 
+  /** All rows of a file that is not a data file of the table. */
+  static FileTask whole(String path, long size) {
+    return new FileTask(path, 0, size, size, 0, null, null, -1, false, null);
+  }
+
   FileTask stretch(long from, long size) {
-    return new FileTask(path, from, size, fileSize, layout, constants, deleted, sharedDeleted, readsDeleted);
+    return new FileTask(path, from, size, fileSize, layout, constants, deleted, sharedDeleted, readsDeleted, keyDeletes);
   }
 }

@@ -61,6 +61,14 @@ final class Json {
     return result;
   }
 
+  static int[] ints(JsonNode array) {
+    int[] result = new int[array.size()];
+    for (int i = 0; i < result.length; i++) {
+      result[i] = array.get(i).asInt();
+    }
+    return result;
+  }
+
   /** The parts of an identifier, namespace first. */
   static ArrayNode identifier(Identifier identifier) {
     return array(identifier.namespace()).add(identifier.name());

@@ -1,10 +1,12 @@
 package tableformat.spark;
 
 import java.io.IOException;
+import java.util.ArrayDeque;
 import java.util.Arrays;
 import java.util.List;
 import org.apache.spark.rdd.InputFileBlockHolder;
 import org.apache.spark.sql.connector.read.PartitionReader;
+import org.apache.spark.sql.execution.datasources.v2.parquet.ParquetPartitionReaderFactory;
 import org.apache.spark.sql.execution.vectorized.OnHeapColumnVector;
 import org.apache.spark.sql.types.DataType;
 import org.apache.spark.sql.types.DataTypes;
@@ -12,6 +14,7 @@ import org.apache.spark.sql.types.StructType;
 import org.apache.spark.sql.vectorized.ColumnVector;
 import org.apache.spark.sql.vectorized.ColumnarBatch;
 import org.apache.spark.unsafe.types.UTF8String;
+import org.roaringbitmap.RoaringBitmap;
 
 /** Batches of Spark's Parquet reader without the deleted rows. If `_deleted` is selected, deleted rows are included and marked. */
 final class LakeReader implements PartitionReader<ColumnarBatch> {
@@ -27,11 +30,17 @@ final class LakeReader implements PartitionReader<ColumnarBatch> {
   private final int rowIndexPlace;
   private final boolean showsDeleted;
   private int[] selection = new int[0];
+  private boolean[] isDeleted = new boolean[0];
 
   private int next = 0;
   private FileTask task;
   private PartitionReader<ColumnarBatch> reader;
   private DeletedRows deleted;
+  /** Compares rows with the task's range and equality deletes; null if it has none. */
+  private KeyMatcher matcher;
+  /** The parts of the task that are not read yet. */
+  private final ArrayDeque<RowGroupParts.Part> parts = new ArrayDeque<>();
+  private RowGroupParts.Part part;
   private ColumnarBatch batch;
 
   LakeReader(LakeReaderFactory factory, FileTask[] tasks) {
@@ -61,6 +70,9 @@ final class LakeReader implements PartitionReader<ColumnarBatch> {
       } else {
         reader.close();
         reader = null;
+        if (matcher != null && parts.isEmpty()) {
+          matcher.finish();
+        }
       }
     }
     return false;
@@ -78,30 +90,85 @@ final class LakeReader implements PartitionReader<ColumnarBatch> {
     }
   }
 
-  private boolean openNext() {
-    if (next == tasks.length) {
-      return false;
+  private boolean openNext() throws IOException {
+    // A range of bytes in which no row group begins has no parts.
+    while (parts.isEmpty()) {
+      if (next == tasks.length) {
+        return false;
+      }
+      openTask(tasks[next++]);
     }
-    task = tasks[next++];
-    byte[] encoded = task.sharedDeleted() < 0 ? task.deleted() : factory.sharedDeleted.value()[task.sharedDeleted()];
+    part = parts.remove();
+    ParquetPartitionReaderFactory[] layouts = part.isCompared() ? factory.layoutsWithKeys : factory.layouts;
+    reader = FileReaders.open(layouts[task.layout()], part.task());
+    return true;
+  }
+
+  private void openTask(FileTask opened) throws IOException {
+    task = opened;
+    byte[] encoded = task.sharedDeleted() < 0 ? task.deleted() : factory.shared.value()[task.sharedDeleted()];
     deleted = encoded == null ? null : new DeletedRows(encoded);
-    reader = FileReaders.open(factory.layouts[task.layout()], task);
+    matcher = null;
+    if (task.keyDeletes() != null) {
+      KnownPositions.Identity identity = KnownPositions.identity(task, factory.keys, factory.equalitySets);
+      RoaringBitmap known = identity == null ? null : KnownPositions.of(identity);
+      matcher = known == null ? new KeyMatcher(factory, task, identity) : null;
+      deleted = known == null ? deleted : DeletedRows.of(encoded, known);
+    }
+    parts.addAll(matcher == null ? List.of(RowGroupParts.Part.whole(task, false)) : matcher.parts());
     // The values of input_file_name() and similar functions in the reading thread.
     InputFileBlockHolder.set(task.path(), task.start(), task.length());
-    return true;
   }
 
   /** The requested rows: the live rows, all rows if deleted rows are marked, or the deleted rows for a feed of changes. */
   private ColumnarBatch selected(ColumnarBatch read) {
     int rowCount = read.numRows();
-    if (rowCount == 0 || deleted == null || showsDeleted) {
+    checkRows(read);
+    if (rowCount == 0 || showsDeleted || (deleted == null && !part.isCompared())) {
       return output(read, rowCount, false);
     }
     if (selection.length < rowCount) {
       selection = new int[rowCount];
     }
-    int count = deleted.select(read.column(rowIndexPlace), rowCount, task.readsDeleted(), selection);
+    int count = 0;
+    if (part.isCompared()) {
+      mark(read, rowCount);
+      for (int row = 0; row < rowCount; row++) {
+        if (isDeleted[row] == task.readsDeleted()) {
+          selection[count++] = row;
+        }
+      }
+    } else {
+      count = deleted.select(read.column(rowIndexPlace), rowCount, task.readsDeleted(), selection);
+    }
     return output(read, count, count < rowCount);
+  }
+
+  /** Statistics decided for the row groups of the part. Raises an error if the reader found rows of another row group in it. */
+  private void checkRows(ColumnarBatch read) {
+    if (part.endRow() == Long.MAX_VALUE || read.numRows() == 0) {
+      return;
+    }
+    long first = read.column(rowIndexPlace).getLong(0);
+    long last = read.column(rowIndexPlace).getLong(read.numRows() - 1);
+    if (first < part.firstRow() || last >= part.endRow()) {
+      throw new IllegalStateException(
+          task.path() + ": the rows from " + first + " to " + last + " are not in the row groups that its footer places there.");
+    }
+  }
+
+  /** Sets for each row of the batch whether it is deleted. */
+  private void mark(ColumnarBatch read, int rowCount) {
+    if (isDeleted.length < rowCount) {
+      isDeleted = new boolean[rowCount];
+    }
+    Arrays.fill(isDeleted, 0, rowCount, false);
+    if (part.isCompared()) {
+      matcher.mark(read, read.column(rowIndexPlace), rowCount, isDeleted);
+    }
+    if (deleted != null) {
+      deleted.mark(read.column(rowIndexPlace), rowCount, isDeleted);
+    }
   }
 
   private ColumnarBatch output(ColumnarBatch read, int rowCount, boolean isSelected) {
@@ -151,11 +218,10 @@ final class LakeReader implements PartitionReader<ColumnarBatch> {
   }
 
   private ColumnVector deletedColumn(ColumnarBatch read, int rowCount) {
-    if (deleted == null) {
+    if (deleted == null && !part.isCompared()) {
       return Constants.vector(DataTypes.BooleanType, false, rowCount);
     }
-    boolean[] isDeleted = new boolean[rowCount];
-    deleted.mark(read.column(rowIndexPlace), rowCount, isDeleted);
+    mark(read, rowCount);
     OnHeapColumnVector column = new OnHeapColumnVector(rowCount, DataTypes.BooleanType);
     for (int row = 0; row < rowCount; row++) {
       column.putBoolean(row, isDeleted[row]);

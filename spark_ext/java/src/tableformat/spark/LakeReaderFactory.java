@@ -29,19 +29,39 @@ final class LakeReaderFactory implements PartitionReaderFactory {
   /** For each output column of row lineage, the position of the inherited value among the constants; -1 for other columns. */
   final int[] inheritedPlaces;
 
-  /** Deleted positions that are too large to send with the tasks; null if there are none. */
-  final Broadcast<byte[][]> sharedDeleted;
+  /** Deleted positions and spans that are too large to send with the tasks; null if there are none. */
+  final Broadcast<byte[][]> shared;
+
+  /** The delete columns that rows are compared with. */
+  final KeyEncoder.Key[] keys;
+
+  /** One reader for each layout that also reads the delete columns; null if no rows are compared. */
+  final ParquetPartitionReaderFactory[] layoutsWithKeys;
+
+  /** For each delete column its position in the batch of such a reader. */
+  final int[] keyPlaces;
+
+  final KeyDeletes.EqualitySet[] equalitySets;
+
+  /** For each equality set the reader of the delete columns in its delete files. */
+  final ParquetPartitionReaderFactory[] deleteReaders;
 
   LakeReaderFactory(
       StructType output, String[] metadata, ParquetPartitionReaderFactory[] layouts, int[] readPlaces, int[][] constantPlaces,
-      int[] inheritedPlaces, Broadcast<byte[][]> sharedDeleted) {
+      int[] inheritedPlaces, Broadcast<byte[][]> shared, KeyEncoder.Key[] keys, ParquetPartitionReaderFactory[] layoutsWithKeys,
+      int[] keyPlaces, KeyDeletes.EqualitySet[] equalitySets, ParquetPartitionReaderFactory[] deleteReaders) {
     this.output = output;
     this.metadata = metadata;
     this.layouts = layouts;
     this.readPlaces = readPlaces;
     this.constantPlaces = constantPlaces;
     this.inheritedPlaces = inheritedPlaces;
-    this.sharedDeleted = sharedDeleted;
+    this.shared = shared;
+    this.keys = keys;
+    this.layoutsWithKeys = layoutsWithKeys;
+    this.keyPlaces = keyPlaces;
+    this.equalitySets = equalitySets;
+    this.deleteReaders = deleteReaders;
   }
 
   @Override public boolean supportColumnarReads(InputPartition partition) {

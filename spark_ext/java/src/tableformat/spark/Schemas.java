@@ -90,6 +90,16 @@ final class Schemas {
     return type.typeName().startsWith("time(");
   }
 
+  static long fieldId(StructField fieldWithId) {
+    return fieldWithId.metadata().getLong(FIELD_ID);
+  }
+
+  /** The column for files that must have it: nothing stands for a missing one. */
+  static StructField demanded(StructField fieldWithId) {
+    Metadata metadata = new MetadataBuilder().withMetadata(fieldWithId.metadata()).remove(EXISTS_DEFAULT).build();
+    return new StructField(fieldWithId.name(), fieldWithId.dataType(), false, metadata);
+  }
+
   /** Whether data files store this string column as the 16 bytes of a UUID. */
   static boolean isUuid(StructField fieldWithId) {
     return fieldWithId.metadata().contains(IS_UUID);
