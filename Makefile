@@ -33,7 +33,7 @@ unexport PYTHONDONTWRITEBYTECODE
 PYTEST := -m pytest -p no:benchmark --numprocesses $(WORKERS) --dist loadscope --no-loadscope-reorder
 
 .PHONY: help setup demo check test test-clickhouse test-dbt test-tools test-airflow test-served test-all test-long test-memory test-unit test-lowest test-python test-wheel test-estate test-iceberg-suite test-rest-suite mutate lint format dist \
-	jars test-spark smoke-spark bench bench-report soak soak-story fuzz corpus foreign-tables site docs clean
+	jars test-spark test-cluster smoke-spark bench bench-report soak soak-story fuzz corpus foreign-tables site docs clean
 
 help:
 	@echo "make setup        .venv with the library, every extra and the tools"
@@ -55,6 +55,7 @@ help:
 	@echo "make test-wheel   the wheel in an empty environment, its dependencies from the package registry"
 	@echo "make jars         the catalog's jar for each version of Spark, in build/jars"
 	@echo "make test-spark   tests/spark on another Spark: make test-spark SPARK=3.5; smoke-spark runs one test of seconds"
+	@echo "make test-cluster  a standalone Spark cluster on loopback, with executors that are killed; three minutes"
 	@echo "make dist         sdist and wheel for a release, in dist/"
 	@echo "make bench        the benchmarks, as ratios"
 	@echo "make bench-report ours beside other formats, as a page with plots: docs/benchmarks.md, BENCH_MINUTES=60; needs Maven"
@@ -224,6 +225,9 @@ $(SPARK_VENV)/.ready: pyproject.toml constraints.txt
 
 test-spark: $(SPARK_VENV)/.ready
 	$(SPARK_VENV)/bin/python -m pytest -p no:benchmark tests/spark
+
+test-cluster: setup $(VENV)/.spark-classes
+	PYTHONPATH=tests/cluster $(BIN)/python -m pytest -p no:benchmark tests/cluster
 
 smoke-spark: $(SPARK_VENV)/.ready
 	$(SPARK_VENV)/bin/python -m pytest -p no:benchmark tests/spark/test_spark_smoke.py
