@@ -17,4 +17,4 @@ def analyze(table: Table, said: Statement) -> None:
     if said["columns"] is not None:
         schema, sensitive = table.metadata.schema(), said["case_sensitive"]
         columns = [column_name(schema, [name], case_sensitive=sensitive) for name in said["columns"]]
-    table.maintenance.compute_table_stats(columns)
+    table.maintenance.compute_table_stats(columns, executor=executor_of(table))
