@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from spark_ext.service.executors import executor_of
 from spark_ext.service.statements.columns import column_name
 from spark_ext.service.statements.statement import Statement, statement
 from tableformat.table import Table
