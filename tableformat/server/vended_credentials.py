@@ -143,6 +143,7 @@ def table_prefixes(metadata: TableMetadata, metadata_location: str | None) -> li
 def session_policy(prefixes: Iterable[str], *, partition: str, read_only: bool) -> str:
     """The IAM policy that allows the objects under these prefixes, and listing them.
 
+    >>> import json
     >>> policy = session_policy(["s3://lake/db/t/"], partition="aws", read_only=True)
     >>> json.loads(policy)["Statement"][0]["Resource"]
     ['arn:aws:s3:::lake/db/t/*']

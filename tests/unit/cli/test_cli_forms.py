@@ -27,7 +27,7 @@ def lake(tmp_path_factory: pytest.TempPathFactory) -> Lake:
 
 
 def invoked(lake: Lake, *arguments: str, stdin: str | None = None) -> Any:
-    return CliRunner().invoke(app, ["--catalog", str(lake.directory), *arguments], input=stdin)
+    return CliRunner(env={"COLUMNS": "200"}).invoke(app, ["--catalog", str(lake.directory), *arguments], input=stdin)
 
 
 def commands() -> list[tuple[str, Any]]:
