@@ -24,7 +24,7 @@ BENCH := .venv-bench
 BENCH_MINUTES ?= 60
 # Workloads of the report to measure anew, such as "growth planning"; all without it.
 BENCH_ONLY ?=
-# Processes for the tests. One of them has the Spark session and all tests of that; tests/conftest.py deals out the
+# Processes for the tests. Two of them have Spark sessions and all tests of these; tests/conftest.py deals out the
 # others. There is one more than cores, because many tests wait: for a process, a stream or a server. Benchmarks mean
 # nothing in several processes, and their plugin says so with a warning.
 WORKERS ?= $(shell expr $$(nproc 2>/dev/null || sysctl -n hw.ncpu) + 1)

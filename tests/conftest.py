@@ -7,6 +7,7 @@ import shutil
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
+from zlib import crc32
 
 import pytest
 from hypothesis import HealthCheck, Phase, settings
@@ -62,6 +63,7 @@ SPARK_OF_MAKE_TEST: Final = frozenset(
 """One test for each mechanism: `make test` runs these files of tests/spark, `make check` and CI run all."""
 IS_MAKE_TEST: Final = "TABLEFORMAT_MAKE_TEST" in os.environ
 
+SPARK_SESSIONS: Final = 2
 MEMORY: Final = Path("/dev/shm")
 ROOM_FOR_LAKES: Final = 4_000_000_000
 """Bytes; a container often has 64 MB there."""
@@ -109,13 +111,13 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> LoadScopeSch
 
 
 def scope_of(test_id: str) -> str:
-    """Tests stay with their file, whose fixtures they share. Spark tests share one session, because a second one would
-    have to warm up too, and the other process has enough to do without it."""
+    """Tests stay with their file, whose fixtures they share. Spark tests share two sessions. With one, the other
+    processes would be done long before it; each further one has to warm up."""
     path, _, name = test_id.partition("::")
     if path.startswith("tests/property/") or f"{Path(path).name}::{name}" in OWN_JAVA:
         return test_id
     if path.startswith("tests/spark/"):
-        return "tests/spark"
+        return f"tests/spark {crc32(path.encode()) % SPARK_SESSIONS}"
     return path
 
 
