@@ -118,7 +118,7 @@ class TestCompaction:
         [
             pytest.param((20, False), id="20 B"),
             pytest.param((1_000, False), id="1 KB", marks=pytest.mark.long),
-            pytest.param((100_000, False), id="100 KB"),
+            pytest.param((100_000, False), id="100 KB", marks=pytest.mark.long),
             pytest.param((1_000, True), id="1 KB, a dictionary in the file"),
         ],
         indirect=True,

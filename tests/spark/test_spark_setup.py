@@ -364,7 +364,7 @@ print("jars", sorted(jars.apply(n).rsplit("/", 1)[1] for n in range(jars.size())
 """
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_jars_of_packages_are_sent_to_executors(java: None, tmp_path: Path) -> None:
     """The builder's `spark.jars` used to hide the jars that `spark.jars.packages` was resolved to."""
     package = tmp_path / "repository" / "org" / "tests" / "extra" / "1.0"

@@ -108,6 +108,7 @@ def repeating_conflicts(run: Callable[[], object]) -> int:
     raise AssertionError("a statement never came through")
 
 
+@pytest.mark.long
 def test_concurrent_appends_and_prefix_replacements_are_all_kept(
     spark: SparkSession, other: OtherSession, table: Table, lake: Catalog
 ) -> None:
