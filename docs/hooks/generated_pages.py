@@ -76,7 +76,7 @@ def notebook(path: Path) -> str:
 
 
 def output_text(output: Any) -> str:
-    """What a cell printed as a block, and what it displays as HTML of one line, which Markdown leaves as it is."""
+    """The output of a cell: printed text as a code block, a display as HTML in one line, which Markdown keeps."""
     if output["output_type"] == "stream":
         return f"```\n{''.join(output['text'])}```"
     data = output["data"]

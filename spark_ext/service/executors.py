@@ -14,7 +14,7 @@ from collections.abc import Generator, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import closing
 from functools import partial
-from importlib.metadata import version
+from importlib.metadata import PackageNotFoundError, version
 from threading import Lock
 from typing import Any, Final, Protocol
 
@@ -69,7 +69,7 @@ class JvmRunner:
     def __init__(self, jvm: Jvm, option: str) -> None:
         """`option` is the name of the catalog option that selects executors; messages name it."""
         self._jvm = jvm
-        self.option = option
+        self._option = option
 
     def run(
         self, work: Work[TaskT, ContextT, ResultT], tasks: Sequence[TaskT], *, at_once: int
@@ -85,40 +85,35 @@ class JvmRunner:
         except RuntimeError as error:
             raise TaskFailedError(
                 f"a task failed on Spark: {error}. Nothing was committed. Check the log of the executor, whose Python "
-                f"needs this version of the library. If the catalog option {self.option!r} is larger than the table, "
+                f"needs this version of the library. If the catalog option {self._option!r} is larger than the table, "
                 "the driver does this work."
             ) from error
         return result_of(answer)
 
 
-class LargeOnExecutors:
-    """MT-100, SP-86, SP-115, PR-29: choose where work is done, by the size of the files in bytes."""
+class ExecutorCheck:
+    """Asks an executor once whether its Python has this version of the library."""
 
-    def __init__(self, runner: JvmRunner, from_bytes: int, *, is_default: bool = False) -> None:
-        """`is_default`: nobody has chosen executors, so they are used only if they can run a task."""
-        self._runner = runner
-        self._from_bytes = from_bytes
-        self._can_run: bool | None = None if is_default else True
+    def __init__(self, jvm: Jvm) -> None:
+        self._runner = JvmRunner(jvm, JOB_EXECUTOR_BYTES_OPTION)
+        self._has_library: bool | None = None
         self._lock = Lock()
 
-    def __call__(self, rewritten_bytes: int) -> Executor:
-        return self._runner if rewritten_bytes >= self._from_bytes and self._is_ready() else LOCAL
-
-    def _is_ready(self) -> bool:
-        """Ask an executor once whether it has the library. If not, a warning is logged."""
+    def has_library(self) -> bool:
+        """If not, a warning says what to install."""
         with self._lock:
-            if self._can_run is None:
+            if self._has_library is None:
                 reason = self._reason_against()
+                self._has_library = reason is None
                 if reason is not None:
                     logger.warning(
-                        "the driver does the work because executors cannot: %s. Install tableformat %s for the "
-                        "Python of the executors, or set the catalog option %s to a larger size.",
+                        "the driver does the work because executors cannot: %s. Install tableformat %s for the Python "
+                        "of the executors, or set the catalog options %s to larger sizes.",
                         reason,
-                        version("tableformat"),
-                        self._runner.option,
+                        _library_version(),
+                        ", ".join(sorted(EXECUTOR_OPTIONS)),
                     )
-                self._can_run = reason is None
-            return self._can_run
+            return self._has_library
 
     def _reason_against(self) -> str | None:
         work = Work(_version_there, None, discard=_nothing_to_remove)
@@ -126,7 +121,21 @@ class LargeOnExecutors:
             ((_, found),) = self._runner.run(work, [None], at_once=1)
         except TaskFailedError as error:
             return str(error)
-        return None if found == version("tableformat") else f"they have version {found}"
+        return None if found == _library_version() else f"they have version {found}"
+
+
+class LargeOnExecutors:
+    """MT-100, SP-86, SP-115, PR-29: choose where work is done, by the size of the files in bytes."""
+
+    def __init__(self, runner: JvmRunner, from_bytes: int, check: ExecutorCheck | None = None) -> None:
+        """`check`: nobody has chosen executors, so they are used only if they can run a task."""
+        self._runner = runner
+        self._from_bytes = from_bytes
+        self._check = check
+
+    def __call__(self, rewritten_bytes: int) -> Executor:
+        is_chosen = rewritten_bytes >= self._from_bytes and (self._check is None or self._check.has_library())
+        return self._runner if is_chosen else LOCAL
 
     def of_table(self, table: Table) -> Executor:
         """PR-29: where a procedure works on a table, by the size of its data files."""
@@ -180,24 +189,37 @@ def _nothing_to_remove(_found: Any) -> None:
 
 
 def _version_there(_task: None, _context: None) -> str:
-    return version("tableformat")
+    return _library_version()
 
 
-def executor_choice(
-    options: Mapping[str, str], option: str, jvm: Jvm | None, master: str | None
-) -> LargeOnExecutors | None:
-    """The choice that the catalog option makes; without it, that of the session's master. None if everything runs on
-    the driver, and without a JVM."""
-    stated = options.get(option)
+def _library_version() -> str:
+    """Files that were sent with a session (`--py-files`) have no version."""
+    try:
+        return version("tableformat")
+    except PackageNotFoundError:
+        return "without a number"
+
+
+def executor_choices(
+    options: Mapping[str, str], jvm: Jvm | None, master: str | None
+) -> dict[str, LargeOnExecutors | None]:
+    """The choice of each catalog option. An option without a value follows the session's master. None: the driver does
+    this work."""
+    check = None if jvm is None or master is None or _LOCAL_MASTER.fullmatch(master) else ExecutorCheck(jvm)
+    return {option: _choice(options.get(option), option, jvm, check) for option in EXECUTOR_OPTIONS}
+
+
+def _choice(stated: str | None, option: str, jvm: Jvm | None, check: ExecutorCheck | None) -> LargeOnExecutors | None:
     if stated is not None and not stated.isdecimal():
         raise InvalidArgumentError(f"the catalog option {option!r} must be a number of bytes, not {stated!r}.")
-    if jvm is None:
+    if jvm is None or (stated is None and check is None):
         return None
-    if stated is not None:
-        return LargeOnExecutors(JvmRunner(jvm, option), int(stated))
-    if master is None or _LOCAL_MASTER.fullmatch(master):
-        return None
-    return LargeOnExecutors(JvmRunner(jvm, option), _BYTES_ON_CLUSTERS, is_default=True)
+    runner = JvmRunner(jvm, option)
+    return (
+        LargeOnExecutors(runner, int(stated))
+        if stated is not None
+        else LargeOnExecutors(runner, _BYTES_ON_CLUSTERS, check)
+    )
 
 
 def executor_of(table: Table) -> Executor:

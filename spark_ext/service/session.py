@@ -19,7 +19,7 @@ from spark_ext.service.executors import (
     JOB_EXECUTOR_BYTES_OPTION,
     SCAN_EXECUTOR_BYTES_OPTION,
     Jvm,
-    executor_choice,
+    executor_choices,
 )
 from spark_ext.service.staging import StagingCatalog, is_staged
 from tableformat.catalogs.catalog import Catalog
@@ -126,17 +126,13 @@ class Session:
         LK-14: a warehouse and the `uri` of a database, without a type, are a lake whose table names are in that
         database. `master` is the Spark master of the JVM, which decides the defaults for work on executors.
         """
-        chosen = (
-            EXECUTOR_BYTES_OPTION,
-            COPY_EXECUTOR_BYTES_OPTION,
-            SCAN_EXECUTOR_BYTES_OPTION,
-            JOB_EXECUTOR_BYTES_OPTION,
-        )
-        upkeep, copies, scans, jobs = (executor_choice(options, option, jvm, master) for option in chosen)
+        choices = executor_choices(options, jvm, master)
+        copies, scans = choices[COPY_EXECUTOR_BYTES_OPTION], choices[SCAN_EXECUTOR_BYTES_OPTION]
+        jobs = choices[JOB_EXECUTOR_BYTES_OPTION]
         return cls(
             cls._catalog(name, options),
             options,
-            upkeep_executor=upkeep or LOCAL,
+            upkeep_executor=choices[EXECUTOR_BYTES_OPTION] or LOCAL,
             carry=copies.carry if copies is not None else carry_here,
             find=scans.find if scans is not None else find_here,
             job_executor=jobs.of_table if jobs is not None else _local,

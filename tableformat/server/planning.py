@@ -75,7 +75,7 @@ class PlanPosition:
             if first_manifest < 0 or answered_tasks < 0:
                 raise ValueError(token)
             return PlanPosition(int(snapshot_id), where, bool(is_case_sensitive), first_manifest, answered_tasks)
-        except (ValueError, TypeError) as error:
+        except (ValueError, TypeError, RecursionError) as error:
             raise NoSuchPlanTaskError(f"no plan task {token!r:.80}: plan the scan again") from error
 
 

@@ -44,7 +44,7 @@ def named_files(io: FileIO, location: str) -> list[HiveFile]:
     wildcard = _WILDCARD.search(location)
     if path is not None and os.path.isdir(path):
         root, found = location, _strictly(files_below(io, location))
-    elif wildcard is not None and not (path is not None and os.path.lexists(path)):
+    elif wildcard is not None and not _exists(io, location, path):
         root = location[: wildcard.start()].rpartition("/")[0]
         matches = _pattern(location[len(root) + 1 :]).fullmatch
         found = [(each, values_in(inside)) for each, inside in files_below(io, root) if matches(inside)]
@@ -57,6 +57,11 @@ def named_files(io: FileIO, location: str) -> list[HiveFile]:
         raise InvalidArgumentError(f"no Parquet files exist at {location}. Nothing was changed.")
     above = values_in(f"{root}/")
     return [HiveFile(each, values, above) for each, values in sorted(found, key=lambda file: file[0])]
+
+
+def _exists(io: FileIO, location: str, path: str | None) -> bool:
+    """Whether the characters of a pattern are those of a name."""
+    return size_bytes(io, location) is not None if path is None else os.path.lexists(path)
 
 
 def _strictly(files: Iterable[tuple[str, str]]) -> list[tuple[str, dict[str, str | None]]]:

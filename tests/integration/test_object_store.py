@@ -8,6 +8,7 @@ from pathlib import Path
 
 import duckdb
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from new_lakes import new_lake
 
@@ -131,3 +132,16 @@ def test_added_file_is_copied_server_side(
     assert named != path
     table.iceberg.io.delete(path)
     assert live_tuples(table) == [("a", 1, "x")]
+
+
+def test_added_file_may_have_pattern_characters_in_its_name(s3_options: dict[str, str], tmp_path: Path) -> None:
+    """LK-10: a pattern names other files only if no file has that name itself."""
+    catalog = new_lake("s3://lake/brackets", catalog_file=str(tmp_path / "catalog.db"), **s3_options)
+    table = catalog.create_table("db.t", SCHEMA, key=["id1", "id2"])
+    for name, row in (("a[1].parquet", ("a", 1, "x")), ("a1.parquet", ("b", 1, "y"))):
+        with table.iceberg.io.new_output(f"s3://lake/incoming/{name}").create() as output:
+            pq.write_table(rows(row), output)
+    table.add_files(["s3://lake/incoming/a[1].parquet"])
+    assert live_tuples(table) == [("a", 1, "x")]
+    table.add_files(["s3://lake/incoming/a[!x].parquet"])
+    assert live_tuples(table) == [("a", 1, "x"), ("b", 1, "y")]

@@ -71,13 +71,13 @@ def test_token_of_no_plan_and_one_of_an_expired_snapshot_are_404(tmp_path: Path)
     table = orders(tmp_path)
     with tf.serve(table.catalog) as server:
         gone = PlanPosition(snapshot_id=1, filter=None).token()
-        for token in ("", "x", "bnVsbA==", PlanPosition(1, None, True, -1).token(), gone):
+        for token in ("", "x", "bnVsbA==", "W1tb" * 20_000, PlanPosition(1, None, True, -1).token(), gone):
             answer = ask(server.url, "tasks", **{"plan-task": token})
             assert answer.status_code == 404
             assert answer.json()["error"]["type"] == "NoSuchPlanTaskException"
 
 
-def test_conversion_that_a_plan_staged_is_cleaned_up_too(tmp_path: Path) -> None:
+def test_conversions_staged_by_plans_are_cleaned_up(tmp_path: Path) -> None:
     table = orders(tmp_path, **{"tableformat.serve.staged-max-age-ms": "0"})
     tables = ServedTables(table.iceberg.catalog, 0)
     replace_message(table, 1)
